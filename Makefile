@@ -1,0 +1,80 @@
+# Every target works as the first command on a bare checkout: Python 3.11 or later with venv and pip, and make.
+# stdout belongs to the program that a target starts; what make and pip have to say goes to stderr.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python -P
+ARGS ?=
+# Two workers keep a small machine usable; TEST_ARGS="-x tests/test_house.py" runs what you name, in one process.
+TEST_ARGS ?= -q -n auto --maxprocesses 4
+
+# The stamp holds the folder it was made in: an environment that was copied or moved along points elsewhere.
+STAMP := $(VENV)/.installed
+REQUIREMENTS := $(wildcard requirements/*.txt pyproject.toml hookspecs/pyproject.toml plugins/*/pyproject.toml)
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(STAMP)
+endif
+
+unexport PYTHONPATH PYTHONHOME
+
+.PHONY: help dev run test check format bench bench-peer docs isolated clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make run [ARGS=...]   start hermes; stdin reaches it:  echo hello | make run'
+	@echo 'make test             all tests (TEST_ARGS=... replaces the arguments of pytest)'
+	@echo 'make check            lint, format, types, import rules, generated docs'
+	@echo 'make format           let ruff repair what it can'
+	@echo 'make bench            speed against raw SQLite; bench-peer adds the original'
+	@echo 'make docs             write docs/hooks.md and hookspecs/api/v1.txt'
+	@echo 'make isolated         test each distribution alone, from wheels (ARGS="--only NAME")'
+	@echo 'make dev              only set up $(VENV)'
+	@echo 'make clean            remove $(VENV), caches and build output'
+
+dev: $(STAMP)
+	@:
+
+$(STAMP): $(REQUIREMENTS)
+	@exec 1>&2 </dev/null; set -e; \
+	$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"Python 3.11 or later is needed, $(PYTHON) is {v}: make PYTHON=/path/to/python" if sys.version_info < (3, 11) else 0)'; \
+	echo 'setting up $(VENV) (once, and again when requirements change)'; \
+	rm -f $(STAMP); \
+	if [ -d $(VENV) ] && ! grep -qsF '$(CURDIR)/$(VENV)' $(BIN)/activate; then rm -rf $(VENV); fi; \
+	$(PYTHON) -m venv $(VENV); \
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c requirements/constraints.txt -r requirements/dev.txt; \
+	printf '%s\n' '$(CURDIR)' > $(STAMP)
+
+run: $(STAMP)
+	@exec $(BIN)/hermes $(ARGS)
+
+test: $(STAMP)
+	@exec $(RUN) -m pytest $(TEST_ARGS)
+
+check: $(STAMP)
+	@set -e; \
+	$(BIN)/ruff check .; \
+	$(BIN)/ruff format --check .; \
+	$(RUN) -m mypy; \
+	$(RUN) -m mypy tools; \
+	$(BIN)/lint-imports; \
+	$(RUN) tools/hookdocs.py --check
+
+format: $(STAMP)
+	@$(BIN)/ruff check --fix-only .; $(BIN)/ruff format .
+
+bench: $(STAMP)
+	@exec $(BIN)/python -m benchmarks $(ARGS)
+
+bench-peer: $(STAMP)
+	@exec $(BIN)/python -m benchmarks --peer $(ARGS)
+
+docs: $(STAMP)
+	@exec $(RUN) tools/hookdocs.py
+
+isolated: $(STAMP)
+	@exec $(RUN) tools/isolated.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist hookspecs/dist plugins/*/dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,139 @@
+"""Slash commands of every entrance, and commands of the command line, as plain descriptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import TextIO
+
+    from hermes_hookspecs.ids import InboxId
+    from hermes_hookspecs.ports.app import App
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.sessions import SessionEntry
+    from hermes_hookspecs.source import SessionSource
+
+__all__ = ["CliArgument", "CliCall", "CliCommand", "CliOption", "Command", "CommandCall", "CommandReply"]
+
+
+@attrs.frozen(kw_only=True)
+class CommandCall:
+    """One slash command as somebody typed it.
+
+    Attributes:
+        arguments: what stood behind the name, trimmed. entry: the session spoken in, ``None`` before the first.
+        control_id: its inbox row, where the entrance has one; settles what waited before it.
+    """
+
+    app: App
+    name: str
+    arguments: str
+    source: SessionSource
+    principal: Principal
+    entry: SessionEntry | None
+    control_id: InboxId | None = None
+
+
+@attrs.frozen(kw_only=True)
+class CommandReply:
+    """What a command answers.
+
+    Attributes:
+        entry: the session the entrance shows from now on, ``None`` where that did not change.
+        released: the entrance shows no session any more; the next message makes one.
+        leave: the entrance is asked to close. failed: the text says what was wrong; nothing was changed.
+    """
+
+    text: str
+    entry: SessionEntry | None = None
+    released: bool = False
+    leave: bool = False
+    failed: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Command:
+    """A slash command.
+
+    Attributes:
+        name: without the slash, lower case. usage: what may stand behind it, for people.
+        platforms: where it exists, empty for everywhere. roles: who may use it, empty for everybody.
+        bypass: runs beside a running turn; a command that does not waits for its place.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[CommandCall], Awaitable[CommandReply]]
+    usage: str = ""
+    aliases: tuple[str, ...] = ()
+    platforms: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    bypass: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class CliArgument:
+    """A positional argument. ``many`` takes the rest of the line (the last one only)."""
+
+    name: str
+    help: str = ""
+    required: bool = True
+    many: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class CliOption:
+    """An option.
+
+    Attributes:
+        names: ``("--limit", "-n")``; the first gives the key in :attr:`CliCall.values` (``limit``).
+        kind: ``flag``, ``text``, ``int`` or ``float``. least, most: inclusive bounds of numbers.
+        many: may be given several times; its value is a tuple.
+    """
+
+    names: tuple[str, ...]
+    help: str = ""
+    kind: str = "text"
+    default: object = None
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    many: bool = False
+    metavar: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class CliCall:
+    """One call of a command line command.
+
+    Attributes:
+        values: by the name of argument or option, dashes as underscores.
+        out: data goes here. err: talk goes here. width: columns, ``None`` when ``out`` is no terminal.
+    """
+
+    app: App
+    values: Mapping[str, object]
+    out: TextIO
+    err: TextIO
+    width: int | None
+
+
+@attrs.frozen(kw_only=True)
+class CliCommand:
+    """A command of the command line.
+
+    Attributes:
+        path: ``("sessions", "list")``. group_summary: of the word before the last, where it is new.
+        run: ``module:function``, imported only when it is called; ``(CliCall) -> exit status``.
+    """
+
+    path: tuple[str, ...]
+    summary: str
+    run: str | Callable[[CliCall], int]
+    arguments: tuple[CliArgument, ...] = ()
+    options: tuple[CliOption, ...] = ()
+    group_summary: str = ""
+    details: str = ""

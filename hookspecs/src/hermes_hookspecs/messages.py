@@ -1,0 +1,156 @@
+"""Rows of a transcript."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, TurnId
+
+__all__ = [
+    "ASSISTANT",
+    "INTERRUPTED_RESULT",
+    "KIND_CLOSING",
+    "KIND_INTERRUPTED",
+    "KIND_NOTE",
+    "KIND_RECOVERY",
+    "KIND_SUMMARY",
+    "ROLES",
+    "SYSTEM",
+    "TOOL",
+    "USER",
+    "Attachment",
+    "Message",
+    "MessageDraft",
+    "ToolCall",
+    "closing_text",
+    "preview_of",
+]
+
+USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
+ROLES = (USER, ASSISTANT, TOOL, SYSTEM)
+
+KIND_INTERRUPTED = "interrupted"
+"""A synthetic result: the call was not answered, its outcome is unknown."""
+KIND_CLOSING = "closing"
+"""The assistant row that closes a turn which did not finish by itself."""
+KIND_RECOVERY = "recovery"
+"""The marked row with which a retry begins."""
+KIND_SUMMARY = "summary"
+"""The summary at the head of a compressed session."""
+KIND_NOTE = "note"
+"""A row for people that no model sees."""
+
+INTERRUPTED_RESULT = "[interrupted, outcome unknown]"
+"""Content of a synthetic result."""
+
+
+def closing_text(outcome: str, reason: str) -> str:
+    """Return the content of the row that closes a turn which ended as ``outcome`` (never ``done``)."""
+    words = {
+        "interrupted": "The answer was interrupted before it was complete",
+        "stopped": "The answer was stopped",
+        "failed": "The answer failed",
+    }
+    return f"[{words[outcome]}: {reason}]" if reason else f"[{words[outcome]}]"
+
+
+PREVIEW_LIMIT = 80
+
+
+def preview_of(content: str) -> str:
+    """Return the beginning of a text on one line, at most 80 characters, for lists."""
+    return " ".join(content[: 8 * PREVIEW_LIMIT].split())[:PREVIEW_LIMIT]
+
+
+@attrs.frozen(kw_only=True)
+class Attachment:
+    """An input of one turn beside its text. The bytes live in the attachment store.
+
+    Attributes:
+        kind: ``image``, ``audio``, ``video`` or ``document``.
+        sha256: hexadecimal content hash; ``None`` while (or because) the bytes are not there.
+        size: bytes, ``None`` when unknown. media_type: ``image/png``. name: file name, data from outside.
+        text: what stands for it in later prompts.
+    """
+
+    kind: str
+    name: str = ""
+    media_type: str = ""
+    size: int | None = None
+    sha256: str | None = None
+    text: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ToolCall:
+    """One call that an assistant row asks for.
+
+    Attributes:
+        id: unique within its turn; its result names it.
+        arguments: JSON text exactly as the model wrote it, legal or not.
+        effect: ``read``, ``idempotent`` or ``write``: what a repetition would do.
+    """
+
+    id: str
+    name: str
+    arguments: str = "{}"
+    effect: str = "write"
+
+
+@attrs.frozen(kw_only=True)
+class MessageDraft:
+    """A row to be stored.
+
+    Attributes:
+        sent: exact text as sent to the model, where it differs from ``content`` (sender prefix, notes).
+        timestamp: UTC milliseconds, shown only; order is the order of storing.
+        inbox_id: the accepted message that this user row holds; stored once per lineage.
+        kind: one of the ``KIND_`` values, ``""`` for an ordinary row.
+    """
+
+    role: str
+    content: str = ""
+    timestamp: int
+    sent: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    token_count: int | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    kind: str = ""
+    inbox_id: InboxId | None = None
+    attachments: tuple[Attachment, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Message:
+    """A stored row. Fields as in :class:`MessageDraft`, and where it stands.
+
+    Attributes:
+        id: orders all rows of a store. turn_id: leads to platform, account, key, user and entrance;
+            ``None`` for imported rows.
+        hidden: taken back by undo: kept, shown to nobody.
+    """
+
+    id: MessageId
+    lineage_id: LineageId
+    session_id: SessionId
+    turn_id: TurnId | None
+    role: str
+    content: str
+    timestamp: int
+    sent: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    token_count: int | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    kind: str = ""
+    inbox_id: InboxId | None = None
+    attachments: tuple[Attachment, ...] = ()
+    hidden: bool = False

@@ -1,0 +1,80 @@
+"""Every write of a store, as a value.
+
+An operation is a pure function of the store and its own fields: ids, times and random parts are made before it is
+queued, so a rolled-back group can be run again, and a caller who does not know the outcome can ask. Each is one
+transaction. ``Store.apply`` runs one and returns its result; ``Store.submit`` returns a future.
+
+Repetition: an operation that carries fresh ids (``session_id``, ``turn_id``, identities) recognises its own work by
+them; one that carries a *fence* or an *expected* value is refused the second time; the others are idempotent.
+"""
+
+from __future__ import annotations
+
+from hermes_hookspecs.operations.base import ACTIVITY_RESOLUTION_MS, Operation
+from hermes_hookspecs.operations.inbox import (
+    Accept,
+    Withdraw,
+)
+from hermes_hookspecs.operations.lineages import (
+    BindRoute,
+    Claim,
+    Delete,
+    Deleted,
+    GetOrCreate,
+    Released,
+    ReleaseRoute,
+    Rename,
+    SetFlags,
+    SetPolicy,
+)
+from hermes_hookspecs.operations.state import (
+    PutState,
+)
+from hermes_hookspecs.operations.turns import (
+    Append,
+    Begin,
+    BeginResult,
+    Begun,
+    Busy,
+    Changed,
+    Finish,
+    Finished,
+    NothingWaiting,
+    NotYourTurn,
+    RecordUsage,
+    Renew,
+    Revoke,
+    Snapshot,
+)
+
+__all__ = [
+    "ACTIVITY_RESOLUTION_MS",
+    "Accept",
+    "Append",
+    "Begin",
+    "BeginResult",
+    "Begun",
+    "BindRoute",
+    "Busy",
+    "Changed",
+    "Claim",
+    "Delete",
+    "Deleted",
+    "Finish",
+    "Finished",
+    "GetOrCreate",
+    "NotYourTurn",
+    "NothingWaiting",
+    "Operation",
+    "PutState",
+    "RecordUsage",
+    "ReleaseRoute",
+    "Released",
+    "Rename",
+    "Renew",
+    "Revoke",
+    "SetFlags",
+    "SetPolicy",
+    "Snapshot",
+    "Withdraw",
+]

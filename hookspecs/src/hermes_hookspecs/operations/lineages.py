@@ -1,0 +1,201 @@
+"""Writes of routes and lineages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_hookspecs.operations.base import Operation
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
+    from hermes_hookspecs.principal import Owner
+    from hermes_hookspecs.sessions import Lineage
+    from hermes_hookspecs.source import KeyPolicy, SessionSource
+    from hermes_hookspecs.turns import LeaseStamp, Turn
+
+__all__ = [
+    "BindRoute",
+    "Claim",
+    "Delete",
+    "Deleted",
+    "GetOrCreate",
+    "ReleaseRoute",
+    "Released",
+    "Rename",
+    "SetFlags",
+    "SetPolicy",
+]
+
+
+@attrs.frozen(kw_only=True)
+class Claim:
+    """A legacy key whose route may be taken over: data, compared and set by the store.
+
+    Attributes:
+        key: exact key of the older route.
+        scope_id: the route's recorded scope must equal it; ``None`` demands that none was recorded.
+    """
+
+    key: SessionKey
+    scope_id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class GetOrCreate(Operation["SessionEntry"]):
+    """Return what ``key`` leads to; create lineage, session and route where it leads nowhere.
+
+    A live route is followed to its lineage's tip. Else the first claim whose route is there and fits is moved to
+    ``key``. Else a lineage ``lineage_id`` with session ``session_id`` is made; a title that waits on the route
+    becomes its title. Pending inbox rows of ``key`` without a lineage get it.
+
+    Attributes:
+        observed: with ``force_new``: the lineage that the caller saw behind the key (``None``: none). A route that
+            leads elsewhere by now wins, so that callers who force at once get one new session.
+        force_new: do not reuse; the old lineage's tip ends as ``new_session`` when no route leads to it any more.
+        touch: moves the lineage's last activity to ``now``.
+        bind: make a route; without it the key is only written down as an address.
+    """
+
+    key: SessionKey
+    key_version: int
+    source: SessionSource
+    owner: Owner
+    policy: KeyPolicy
+    shared: bool
+    now: int
+    session_id: SessionId
+    lineage_id: LineageId
+    force_new: bool = False
+    observed: LineageId | None = None
+    touch: bool = True
+    bind: bool = True
+    claims: tuple[Claim, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class BindRoute(Operation["SessionEntry"]):
+    """Let ``key`` lead to an existing lineage (resume, handoff) and reopen its tip.
+
+    The lineage that the route left ends its tip as ``session_switch`` when no route leads to it any more.
+
+    Attributes:
+        expected: with ``check``: the lineage the route must lead to now, else :class:`Conflict`.
+        carry: ``True`` takes the key's pending inbox rows along; ``False`` settles those older than ``control_id``
+            as superseded and takes the younger ones along.
+
+    :raises SessionNotFound: no such lineage.
+    """
+
+    key: SessionKey
+    key_version: int
+    source: SessionSource
+    policy: KeyPolicy
+    lineage_id: LineageId
+    now: int
+    check: bool = False
+    expected: LineageId | None = None
+    carry: bool = True
+    control_id: InboxId | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Released:
+    """What a release did. ``lineage`` is ``None`` when the route led nowhere.
+
+    Attributes:
+        stopped: the turn of this key that was revoked. superseded: waiting rows that were settled.
+    """
+
+    lineage: Lineage | None
+    stopped: Turn | None
+    superseded: int
+
+
+@attrs.frozen(kw_only=True)
+class ReleaseRoute(Operation[Released]):
+    """Let ``key`` lead nowhere (``/new``, a reset policy); the next message makes a session. No history is lost.
+
+    A running turn that this key began is revoked in the same transaction. The tip ends with ``reason`` when no
+    other route leads to its lineage. Pending rows of the key older than ``control_id`` (all, when ``None``) are
+    settled as superseded; younger ones wait for the session to come.
+
+    Attributes:
+        title: waits on the route for the session to come. expected: as in :class:`BindRoute`.
+    """
+
+    key: SessionKey
+    now: int
+    reason: str
+    title: str | None = None
+    check: bool = False
+    expected: LineageId | None = None
+    control_id: InboxId | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Rename(Operation["str | None"]):
+    """Give a lineage a clean title (``None`` takes it away) and return the title it has now.
+
+    ``origin`` ``user``: another lineage of the same owner with that title is :class:`TitleError`. ``auto``: written
+    only where there is no title, with `` #2``, `` #3`` ... behind it where it is taken; never over a person's.
+
+    Attributes:
+        session_id: with ``auto``: a job for a session that is no longer the tip writes nothing.
+
+    :raises SessionNotFound: no such lineage.
+    """
+
+    lineage_id: LineageId
+    title: str | None
+    origin: str
+    now: int
+    session_id: SessionId | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SetFlags(Operation["Lineage"]):
+    """Pin or archive a lineage; ``None`` leaves a flag as it is. Needs no lease.
+
+    :raises SessionNotFound: no such lineage.
+    """
+
+    lineage_id: LineageId
+    now: int
+    pinned: bool | None = None
+    archived: bool | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Deleted:
+    """What a delete removed."""
+
+    lineage_id: LineageId
+    sessions: int
+    messages: int
+
+
+@attrs.frozen(kw_only=True)
+class Delete(Operation[Deleted]):
+    """Remove a lineage with all that hangs on it; routes to it lead nowhere afterwards.
+
+    Attributes:
+        presumed_dead: stamp of a lease whose holder is known to be dead. force: revoke a live holder first.
+
+    :raises LeaseBusy: a turn is running. :raises SessionNotFound: no such lineage.
+    """
+
+    lineage_id: LineageId
+    now: int
+    presumed_dead: LeaseStamp | None = None
+    force: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class SetPolicy(Operation["tuple[KeyPolicy, int] | None"]):
+    """Write down the key policy in force; return the one (with key version) that stood there before."""
+
+    policy: KeyPolicy
+    key_version: int
+    now: int

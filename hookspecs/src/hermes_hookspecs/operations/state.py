@@ -1,0 +1,27 @@
+"""Writes of plugins' state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_hookspecs.operations.base import Operation
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.state import StateUpdate
+
+__all__ = [
+    "PutState",
+]
+
+
+@attrs.frozen(kw_only=True)
+class PutState(Operation["tuple[StateEntry | None, ...]"]):
+    """Write state of plugins; all or nothing. Returns the entries as they stand now, ``None`` for removed ones.
+
+    :raises Conflict: an expected version did not fit; nothing was written.
+    """
+
+    updates: tuple[StateUpdate, ...]
+    now: int

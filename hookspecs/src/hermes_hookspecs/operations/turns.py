@@ -1,0 +1,206 @@
+"""Writes of turns, all of them behind the lease."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_hookspecs.operations.base import Operation
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, TurnId
+    from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.messages import Message, MessageDraft
+    from hermes_hookspecs.sessions import Session
+    from hermes_hookspecs.turns import Fence, Lease, LeaseHolder, LeaseStamp, Turn, Usage
+
+__all__ = [
+    "Append",
+    "Begin",
+    "BeginResult",
+    "Begun",
+    "Busy",
+    "Changed",
+    "Finish",
+    "Finished",
+    "NotYourTurn",
+    "NothingWaiting",
+    "RecordUsage",
+    "Renew",
+    "Revoke",
+    "Snapshot",
+]
+
+
+@attrs.frozen(kw_only=True)
+class Snapshot:
+    """What a session's first turn freezes: model, its configuration (JSON) and the system text."""
+
+    model: str | None = None
+    model_config: str | None = None
+    system_prompt: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Begun:
+    """The lease is taken, the turn is active, its user rows are stored.
+
+    Attributes:
+        items: what it answers. rows: their user rows. session: the tip.
+        interrupted: the dead turn that was found and closed. version: of the lineage now.
+    """
+
+    turn: Turn
+    lease: Lease
+    session: Session
+    items: tuple[InboxItem, ...]
+    rows: tuple[Message, ...]
+    interrupted: Turn | None
+    version: int
+
+
+@attrs.frozen(kw_only=True)
+class NotYourTurn:
+    """An older row waits, and somebody else serves its entrance."""
+
+    item: InboxItem
+
+
+@attrs.frozen(kw_only=True)
+class Busy:
+    """Somebody holds the lease."""
+
+    lease: Lease
+
+
+@attrs.frozen(kw_only=True)
+class Changed:
+    """The rows to be claimed are no longer pending, or no longer of this lineage: look again."""
+
+
+@attrs.frozen(kw_only=True)
+class NothingWaiting:
+    """No row to claim."""
+
+
+BeginResult = Begun | NotYourTurn | Busy | Changed | NothingWaiting
+
+
+@attrs.frozen(kw_only=True)
+class Begin(Operation[BeginResult]):
+    """Take the lease, close a dead turn found there, claim rows and store their user rows: one transaction.
+
+    The lease is taken when it is free, or when its stamp equals ``presumed_dead``; else :class:`Busy`. An active
+    turn found then is dead by definition: it ends as ``interrupted``, each unanswered call gets a synthetic result
+    (:data:`~hermes_hookspecs.messages.KIND_INTERRUPTED`), one closing assistant row follows, its inbox rows are done.
+
+    Attributes:
+        drafts: user rows to store, one per claimed inbox row (``inbox_id`` set), oldest first. The first must be
+            the lineage's oldest pending row, rows in ``passed_over`` aside; else :class:`NotYourTurn`. Empty with
+            ``maintenance``: a turn without an agent (undo, compress, ...) that claims nothing.
+        passed_over: pending rows whose entrance has no live owner; they keep their place.
+        holder: this process; ``holder.entrance`` and ``holder.session_key`` go into the turn.
+        ttl_ms: for the displayed expiry. snapshot: written where the session has none yet.
+        touch: moves the lineage's last activity to ``now``.
+
+    :raises SessionNotFound: no such lineage.
+    """
+
+    lineage_id: LineageId
+    turn_id: TurnId
+    holder: LeaseHolder
+    now: int
+    ttl_ms: int
+    drafts: tuple[MessageDraft, ...] = ()
+    passed_over: frozenset[InboxId] = frozenset()
+    presumed_dead: LeaseStamp | None = None
+    snapshot: Snapshot | None = None
+    maintenance: bool = False
+    touch: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class Renew(Operation["Lease"]):
+    """Say that the holder lives.
+
+    :raises LeaseLost: the token is no longer the lineage's.
+    """
+
+    fence: Fence
+    now: int
+    ttl_ms: int
+
+
+@attrs.frozen(kw_only=True)
+class Append(Operation["tuple[MessageId, ...]"]):
+    """Store rows of the running turn; returns their ids in order.
+
+    A result must answer a call of the newest assistant row with calls, once.
+
+    :raises LeaseLost: the token is no longer the lineage's; nothing was written.
+    :raises IllegalMessage: a row would break the transcript; nothing was written.
+    """
+
+    fence: Fence
+    drafts: tuple[MessageDraft, ...]
+    now: int
+
+
+@attrs.frozen(kw_only=True)
+class Finished:
+    """What a finish wrote: ids of its last rows in order, the lineage's version."""
+
+    message_ids: tuple[MessageId, ...]
+    version: int
+
+
+@attrs.frozen(kw_only=True)
+class Finish(Operation[Finished]):
+    """Store the last rows and the usage, settle the inbox rows, end the turn and free the lease.
+
+    Calls that are still unanswered get synthetic results before the last rows.
+
+    Attributes:
+        outcome: one of :data:`~hermes_hookspecs.turns.OUTCOMES`. reason: one line, ``""`` for ``done``.
+
+    :raises LeaseLost: the token is no longer the lineage's; nothing was written.
+    :raises IllegalMessage: a row would break the transcript; nothing was written.
+    """
+
+    fence: Fence
+    outcome: str
+    now: int
+    reason: str = ""
+    drafts: tuple[MessageDraft, ...] = ()
+    usage: tuple[Usage, ...] = ()
+    touch: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class Revoke(Operation["Turn | None"]):
+    """Take the lease away: token + 1, no holder, the active turn ends as ``outcome``, its inbox rows are done.
+
+    Unanswered calls get synthetic results and one closing row follows. Returns the turn that ended, ``None`` where
+    none was active (the token grows all the same).
+
+    Attributes:
+        expected: revoke only while this is the lease's stamp; else nothing happens and ``None`` is returned.
+
+    :raises SessionNotFound: no such lineage.
+    """
+
+    lineage_id: LineageId
+    now: int
+    reason: str
+    outcome: str = "stopped"
+    expected: LeaseStamp | None = None
+
+
+@attrs.frozen(kw_only=True)
+class RecordUsage(Operation[None]):
+    """Add usage of a turn that may have lost its lease already; such rows are marked late."""
+
+    turn_id: TurnId
+    usage: Usage
+    now: int

@@ -1,0 +1,1 @@
+"""Ports: what the core needs from a plugin, one Protocol a module."""

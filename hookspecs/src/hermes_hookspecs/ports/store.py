@@ -1,0 +1,233 @@
+"""The port of a storage backend.
+
+Writes are values (:mod:`hermes_hookspecs.operations`), each one transaction. Reads take the principal on whose behalf
+they happen; what the principal may not see is not there. All methods are thread-safe and block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.operations import Operation
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.sessions import Lineage, Route, Session, SessionFilter, SessionSummary, StoreStats
+    from hermes_hookspecs.source import KeyPolicy
+    from hermes_hookspecs.state import Change, StateEntry
+    from hermes_hookspecs.turns import Lease, Turn, Usage
+
+__all__ = ["Store", "StoreBackend", "StoreOptions", "StoreReader"]
+
+T = TypeVar("T")
+
+
+class StoreReader(Protocol):
+    """Reads. Collections are tuples; their order is stated; a limit is applied after access and filters."""
+
+    # routes
+    def route(self, key: SessionKey) -> Route | None:
+        """Return the route of exactly this key."""
+        ...
+
+    def routes(self, *, lineage_id: LineageId | None = None, limit: int | None = None) -> Sequence[Route]:
+        """Return routes, last used first, of one lineage or of all."""
+        ...
+
+    def policy(self) -> tuple[KeyPolicy, int] | None:
+        """Return the key policy in force and its key version, ``None`` in a fresh store."""
+        ...
+
+    def routes_of_other_policy(self, policy: KeyPolicy, key_version: int) -> int:
+        """Return how many routes were made by another policy or key version."""
+        ...
+
+    # lineages and sessions
+    def lineage(self, lineage_id: LineageId, principal: Principal) -> Lineage | None:
+        """Return a lineage."""
+        ...
+
+    def session(self, session_id: SessionId, principal: Principal) -> Session | None:
+        """Return a session by its exact id."""
+        ...
+
+    def segments(self, lineage_id: LineageId, principal: Principal) -> Sequence[Session]:
+        """Return the sessions of a lineage, oldest first."""
+        ...
+
+    def lineages_by_title(self, title: str, principal: Principal) -> Sequence[Lineage]:
+        """Return the lineages with exactly this title, last active first."""
+        ...
+
+    def sessions_by_prefix(self, prefix: str, principal: Principal, *, limit: int = 20) -> Sequence[Session]:
+        """Return sessions whose id begins with ``prefix`` (plain text, not a pattern), newest id first."""
+        ...
+
+    def summaries(
+        self, principal: Principal, *, where: SessionFilter | None = None, limit: int | None = 20
+    ) -> Sequence[SessionSummary]:
+        """Return lineages shown as their tips, last active first, ties by lineage id descending."""
+        ...
+
+    def stats(self) -> StoreStats:
+        """Return counts over the whole store."""
+        ...
+
+    # transcripts
+    def messages(
+        self,
+        lineage_id: LineageId,
+        principal: Principal,
+        *,
+        session_id: SessionId | None = None,
+        after: MessageId | None = None,
+        limit: int | None = None,
+        hidden: bool = False,
+    ) -> Sequence[Message]:
+        """Return rows of a lineage (or of one segment) in order of storing, behind ``after``.
+
+        A row whose bytes are damaged is returned with replacement characters.
+        """
+        ...
+
+    def last_messages(
+        self, lineage_id: LineageId, principal: Principal, *, count: int, session_id: SessionId | None = None
+    ) -> Sequence[Message]:
+        """Return the last ``count`` rows that are not hidden, in order of storing."""
+        ...
+
+    def scan(
+        self,
+        needles: Sequence[str],
+        principal: Principal,
+        *,
+        exclude: LineageId | None = None,
+        limit: int = 20,
+    ) -> Sequence[Message]:
+        """Return user and assistant rows that hold every needle, newest first, without an index.
+
+        Compared without regard to case of ASCII letters; rows that are hidden or of ``exclude`` are left out.
+        """
+        ...
+
+    # turns and leases
+    def turn(self, turn_id: TurnId) -> Turn | None:
+        """Return a turn."""
+        ...
+
+    def turns(self, lineage_id: LineageId, principal: Principal) -> Sequence[Turn]:
+        """Return the turns of a lineage, oldest first."""
+        ...
+
+    def usage(self, turn_id: TurnId) -> Sequence[Usage]:
+        """Return what was recorded of a turn, in order."""
+        ...
+
+    def lease(self, lineage_id: LineageId) -> Lease | None:
+        """Return the lease of a lineage (its holder may be ``None``); ``None`` for no such lineage."""
+        ...
+
+    def leases(self) -> Sequence[Lease]:
+        """Return the leases that are held, longest held first."""
+        ...
+
+    # inbox
+    def inbox_item(self, inbox_id: InboxId) -> InboxItem | None:
+        """Return one row."""
+        ...
+
+    def waiting(self, lineage_id: LineageId, *, limit: int = 50) -> Sequence[InboxItem]:
+        """Return the pending messages of a lineage, oldest first."""
+        ...
+
+    def waiting_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
+        """Return the pending messages of a key, oldest first, also those that have no lineage yet."""
+        ...
+
+    # state and feed
+    def state(self, namespace: str, key: str, *, now: int) -> StateEntry | None:
+        """Return one entry that has not expired."""
+        ...
+
+    def states(self, namespace: str, *, now: int, prefix: str = "") -> Sequence[StateEntry]:
+        """Return the entries of a namespace whose key begins with ``prefix``, in order of their keys."""
+        ...
+
+    def changes(self, after: str | None, *, limit: int = 1000) -> tuple[Sequence[Change], str]:
+        """Return changes behind an opaque cursor, oldest first, and the cursor behind them.
+
+        ``None`` begins at the oldest. A cursor of another store, or one that cannot be read, raises ``ValueError``.
+        """
+        ...
+
+
+class Store(StoreReader, Protocol):
+    """A storage backend that is open."""
+
+    name: str
+    """Name of the backend: ``sqlite``, ``memory``, ..."""
+    location: str
+    """Where the data is, for people."""
+    durable: bool
+    """Whether what was acknowledged is there after the process died."""
+
+    def apply(self, operation: Operation[T]) -> T:
+        """Run one operation and return its result once it is durable.
+
+        :raises HermesError: of the operation; then nothing of it was written, except after
+            :class:`~hermes_hookspecs.errors.StoreOutcomeUnknown`.
+        """
+        ...
+
+    def submit(self, operation: Operation[T]) -> Future[T]:
+        """Queue one operation; the future ends as :meth:`apply` would. Never blocks on the disk."""
+        ...
+
+    def submit_read(self, read: Callable[[StoreReader], T]) -> Future[T]:
+        """Run ``read`` on a thread of the backend, on one consistent view of the store."""
+        ...
+
+    def change_mark(self) -> int:
+        """Return a number that differs from the last one when anybody has committed since; costs microseconds."""
+        ...
+
+    def close(self) -> None:
+        """Finish what is queued and let go of everything; a second call does nothing."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class StoreOptions:
+    """What a backend gets when it opens.
+
+    Attributes:
+        path: database file of the profile; a backend may use another place beside it.
+        durability: ``full`` or ``normal``. busy_timeout_s: patience with other processes, seconds.
+        settings: table ``[plugins.<plugin>]`` of the plugin that brings the backend.
+    """
+
+    path: Path
+    durability: str = "full"
+    busy_timeout_s: float = 20.0
+    settings: Mapping[str, object] = attrs.field(factory=dict)
+
+
+class StoreBackend(Protocol):
+    """A kind of store, by name: the value of ``[storage] backend``."""
+
+    name: str
+
+    def open(self, options: StoreOptions) -> Store:
+        """Open or create the store.
+
+        :raises StoreRefused: it is not ours, newer, or stands where it cannot work; nothing was touched.
+        """
+        ...

@@ -1,0 +1,91 @@
+"""Where a program keeps its things: home, profile, folder, database. Nothing here touches the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_hookspecs.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CONFIG_FILE", "DEFAULT_PROFILE", "HOME_VARIABLE", "Places", "find_places"]
+
+CONFIG_FILE: Final = "config.toml"
+DEFAULT_PROFILE: Final = "default"
+HOME_VARIABLE: Final = "HERMES_SESSIONS_HOME"
+_DATABASE: Final = "state.db"
+_PROFILE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_PROFILE_LENGTH: Final = 64
+
+
+class Places(NamedTuple):
+    """The folders of one program run, all absolute.
+
+    ``files``: the configuration files that count, the more general first; they need not exist.
+    """
+
+    home: Path
+    profile: str
+    folder: Path
+    db_path: Path
+    files: tuple[Path, ...]
+
+
+def find_places(home: Path | None, profile: str | None, db: Path | None, environ: Mapping[str, str]) -> Places:
+    """Return the places of a run.
+
+    :param home: the option ``--home``; ``None``: ``HERMES_SESSIONS_HOME``, else ``~/.hermes-sessions``.
+    :param profile: the option ``--profile``; ``None``: ``default``, which is the home itself.
+    :param db: the option ``--db``: a database file that brings ``<db>.d`` as its folder.
+    :raises ConfigError: a profile name that is no slug, or no home folder to be found.
+    """
+    root = _home(home, environ)
+    name = DEFAULT_PROFILE if profile is None else profile
+    _check_profile(name)
+    files = [root / CONFIG_FILE]
+    folder = root
+    if name != DEFAULT_PROFILE:
+        folder = root / "profiles" / name
+        files.append(folder / CONFIG_FILE)
+    db_path = folder / _DATABASE
+    if db is not None:
+        db_path = _absolute(db, "option --db")
+        folder = db_path.with_name(f"{db_path.name}.d")
+    return Places(root, name, folder, db_path, tuple(files))
+
+
+def _home(home: Path | None, environ: Mapping[str, str]) -> Path:
+    if home is not None:
+        return _absolute(home, "option --home")
+    named = environ.get(HOME_VARIABLE)
+    if named:
+        return _absolute(Path(named), f"environment {HOME_VARIABLE}")
+    try:
+        user = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    except RuntimeError as exc:
+        origin = f"environment {HOME_VARIABLE}"
+        raise ConfigError(f"the user has no home folder; set {HOME_VARIABLE}", origin=origin) from exc
+    return user.absolute() / ".hermes-sessions"
+
+
+def _absolute(path: Path, origin: str) -> Path:
+    text = str(path)
+    if "\0" in text:
+        raise ConfigError(f"{origin}: {text!r} is no usable path", origin=origin)
+    try:
+        # Absolute, but not resolved: a home behind a symbolic link stays where its owner put it.
+        return path.expanduser().absolute()
+    except RuntimeError as exc:
+        raise ConfigError(f"{origin}: {text!r} names an unknown user", origin=origin) from exc
+
+
+def _check_profile(name: str) -> None:
+    sound = 0 < len(name) <= _PROFILE_LENGTH and _PROFILE_CHARACTERS.issuperset(name) and name[0] not in "-_"
+    if not sound:
+        msg = (
+            f"{name[:80]!r} is no profile name; use up to {_PROFILE_LENGTH} lower-case letters, digits, '-' and '_', "
+            "a letter or digit first"
+        )
+        raise ConfigError(msg, origin="option --profile")

@@ -1,0 +1,111 @@
+"""The last stage before a plugin counts: it is registered alone, in a manager that nobody calls.
+
+Misspelt hooks, wrong arguments and deprecations surface here, with the plugin's own file and line; the real manager
+meets sound plugins only, so nothing is ever half registered.
+"""
+
+from __future__ import annotations
+
+from inspect import getattr_static, isclass, ismodule, isroutine
+from typing import TYPE_CHECKING
+
+import pluggy
+
+from hermes_core.plugins.guard import Implementation
+from hermes_core.plugins.stages import one_line
+from hermes_hookspecs.errors import PluginError
+from hermes_hookspecs.markers import hook_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+__all__ = ["HOOK_PREFIX", "PROJECT", "Rehearsal", "manager_with"]
+
+PROJECT = "hermes"
+"""Name of the pluggy project: the markers of the contract carry it."""
+
+HOOK_PREFIX = "hermes_"
+
+
+def manager_with(specs: Sequence[ModuleType]) -> pluggy.PluginManager:
+    """Return an empty manager that knows the specifications of these modules."""
+    manager = pluggy.PluginManager(PROJECT)
+    for module in specs:
+        manager.add_hookspecs(module)
+    return manager
+
+
+class Rehearsal:
+    """Registers plugins one by one for trial.
+
+    :param specs: modules of hook specifications.
+    """
+
+    def __init__(self, specs: Sequence[ModuleType]) -> None:
+        self._specs = tuple(specs)
+        self._manager: pluggy.PluginManager | None = None
+
+    def implementations(self, name: str, plugin: object) -> tuple[Implementation, ...]:
+        """Return the hook implementations of ``plugin``, sorted by attribute name.
+
+        :raises PluginError: stage ``register``: an unknown hook, an argument that the hook does not have, a method that
+            looks like a hook and is not marked, or a wrapper around a hook that may be skipped.
+        """
+        try:
+            return self._tried(name, plugin)
+        except PluginError:
+            raise
+        except Exception as exc:
+            raise PluginError(name, "register", one_line(exc)) from exc
+
+    def _tried(self, name: str, plugin: object) -> tuple[Implementation, ...]:
+        manager = self._manager or manager_with(self._specs)
+        # A manager in which something failed is thrown away: older versions of pluggy keep half of the plugin.
+        self._manager = None
+        found = _marked(manager, name, plugin)
+        manager.register(plugin, name)
+        manager.check_pending()
+        manager.unregister(plugin, name)
+        self._manager = manager
+        return found
+
+
+def _marked(manager: pluggy.PluginManager, name: str, plugin: object) -> tuple[Implementation, ...]:
+    found = []
+    for attribute in dir(plugin):
+        options = manager.parse_hookimpl_opts(plugin, attribute)
+        if options is None:
+            if attribute.startswith(HOOK_PREFIX) and _is_method(plugin, attribute):
+                raise PluginError(
+                    name, "register", f"{attribute} is not marked with @hookimpl and would never be called"
+                )
+            continue
+        hook = options.get("specname") or attribute
+        caller = getattr(manager.hook, hook, None)
+        if caller is None or caller.spec is None:
+            raise PluginError(name, "register", f"there is no hook {hook!r}{_nearest(manager, hook)}")
+        is_wrapper = bool(options.get("wrapper") or options.get("hookwrapper"))
+        on_error = hook_options(caller.spec.function).on_error
+        if is_wrapper and on_error == "skip":
+            raise PluginError(
+                name, "register", f"{attribute} wraps a hook that may be skipped; only 'raise' hooks can be"
+            )
+        found.append(Implementation(attribute, hook, getattr(plugin, attribute), on_error, is_wrapper))
+    return tuple(found)
+
+
+def _is_method(plugin: object, attribute: str) -> bool:
+    # Static, so that no property of the plugin runs; a module's own hermes_ functions are its private business.
+    if ismodule(plugin) or isclass(plugin):
+        return False
+    found: object = getattr_static(plugin, attribute)
+    return isroutine(found) or isinstance(found, (staticmethod, classmethod))
+
+
+def _nearest(manager: pluggy.PluginManager, hook: str) -> str:
+    from difflib import get_close_matches
+
+    known = [name for name in vars(manager.hook) if name.startswith(HOOK_PREFIX)]
+    near = get_close_matches(hook, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

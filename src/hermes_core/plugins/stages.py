@@ -1,0 +1,99 @@
+"""The stages in which plugin code runs for the first time: import and create. Each failure names plugin and stage.
+
+``SystemExit`` and ``KeyboardInterrupt`` pass through everywhere: they are not the plugin's to keep.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.errors import ConfigError, PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hermes_core.config.sections import Settings
+    from hermes_core.plugins.candidates import Candidate
+
+__all__ = ["create", "import_plugin", "one_line"]
+
+_REASON_CHARACTERS = 400
+
+
+def import_plugin(candidate: Candidate) -> object:
+    """Import the module of ``candidate`` and return the attribute that its entry point names, usually a class.
+
+    :raises PluginError: stage ``import``; the cause is what the module raised.
+    """
+    from importlib import import_module
+
+    module_name, colon, attributes = candidate.value.partition("[")[0].strip().partition(":")
+    if not colon or not all(part.isidentifier() for part in f"{module_name}.{attributes}".split(".")):
+        raise PluginError(candidate.name, "import", f"entry point {candidate.value!r} is not 'package.module:Class'")
+    try:
+        found: object = import_module(module_name)
+        for attribute in attributes.split("."):
+            found = getattr(found, attribute)
+    except Exception as exc:
+        raise PluginError(candidate.name, "import", one_line(exc)) from exc
+    return found
+
+
+def create(name: str, factory: object, settings: Settings) -> object:
+    """Return the plugin that ``factory`` makes from its table ``[plugins.<name>]``.
+
+    The table is passed as ``config`` where the factory has a parameter of this name, else as its only argument. A
+    factory without parameters is fine as long as there is no table.
+
+    :raises PluginError: stage ``create``. When the factory refused its table, the cause is a
+        :class:`~hermes_hookspecs.errors.ConfigError` that names file, section and key.
+    """
+    table = settings.plugin_table(name)
+    if not callable(factory):
+        raise PluginError(name, "create", f"the entry point names a {type(factory).__name__}, not a class")
+    try:
+        plugin = _called(factory, table)
+    except ConfigError as exc:
+        named = _with_place(name, exc, settings)
+        raise PluginError(name, "create", str(named)) from named
+    except Exception as exc:
+        raise PluginError(name, "create", one_line(exc)) from exc
+    if plugin is None:
+        raise PluginError(name, "create", "the entry point's factory returned nothing")
+    return plugin
+
+
+def one_line(error: BaseException) -> str:
+    """Return type and message of ``error`` on one line, cut after 400 characters."""
+    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}…"
+
+
+def _called(factory: Callable[..., object], table: Mapping[str, object]) -> object:
+    from inspect import signature
+
+    try:
+        parameters = signature(factory)
+    except ValueError:
+        return factory(table)
+    if "config" in parameters.parameters:
+        return factory(config=table)
+    try:
+        parameters.bind(table)
+    except TypeError:
+        if table:
+            raise ConfigError("this plugin takes no settings", key=next(iter(table))) from None
+        return factory()
+    return factory(table)
+
+
+def _with_place(name: str, error: ConfigError, settings: Settings) -> ConfigError:
+    """Return ``error`` with the file and the section in front, unless the plugin has named its origin itself."""
+    if error.origin is not None:
+        return error
+    section = f"plugins.{name}"
+    own = {dotted: origin for dotted, origin in settings.origins.items() if dotted.startswith(f"{section}.")}
+    origin = own.get(f"{section}.{error.key}") or " and ".join(dict.fromkeys(own.values())) or "default"
+    placed = ConfigError(f"{origin}: [{section}] {error}", origin=origin, section=section, key=error.key)
+    placed.__cause__ = error
+    return placed

@@ -1,0 +1,258 @@
+"""Connections to the database file, with the settings that hold for every one of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import apsw
+
+from hermes_core.storage.sqlite.text import select_replacing
+from hermes_hookspecs.errors import StorageError, StoreBusy, StoreDamaged, StoreFull
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_core.storage.sqlite.transaction import Bindings, SQLiteValue
+
+__all__ = ["Statements", "WriterConnection", "connect", "translate"]
+
+SETTINGS = """
+    PRAGMA foreign_keys = ON;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA cache_size = -16384;
+    PRAGMA mmap_size = 0;
+"""
+FULL_FSYNC = "PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;"
+
+# The comment makes these texts the writer's own: an operation that says COMMIT is prepared anew and refused
+# by the authorizer, it never finds the writer's statement in the cache.
+BEGIN = "BEGIN IMMEDIATE /* writer */"
+COMMIT = "COMMIT /* writer */"
+ROLLBACK = "ROLLBACK /* writer */"
+SAVEPOINT = "SAVEPOINT operation /* writer */"
+RELEASE = "RELEASE operation /* writer */"
+ROLLBACK_TO = "ROLLBACK TO operation /* writer */"
+
+FORBIDDEN_ACTIONS = frozenset(
+    {apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT, apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH}
+)
+FORBIDDEN_PRAGMAS = frozenset(
+    {
+        "application_id",
+        "foreign_keys",
+        "journal_mode",
+        "locking_mode",
+        "query_only",
+        "schema_version",
+        "synchronous",
+        "user_version",
+        "wal_autocheckpoint",
+        "wal_checkpoint",
+        "writable_schema",
+    }
+)
+
+
+def connect(path: str, *, busy_timeout_s: float, synchronous: str = "NORMAL", query_only: bool = False) -> apsw.Connection:
+    """A connection to an existing database file; nothing is read from the file yet.
+
+    No connection checkpoints by itself: the writer decides when. The double-quoted-string misfeature is off, and
+    SQL stored in the schema is not trusted.
+
+    :param busy_timeout_s: how long SQLite itself waits for a lock.
+    :param synchronous: ``NORMAL`` or ``FULL``; ``OFF`` is never right here.
+    :param query_only: whether every write on it is refused.
+    :raises apsw.Error: the file cannot be opened.
+    """
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(int(busy_timeout_s * 1000))
+    connection.wal_autocheckpoint(0)
+    for option, value in (
+        (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
+        (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
+        (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+        (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    ):
+        connection.config(option, value)
+    settings = f"{SETTINGS} PRAGMA synchronous = {synchronous}; PRAGMA query_only = {int(query_only)};"
+    if sys.platform == "darwin":
+        settings += FULL_FSYNC
+    connection.execute(settings).fetchall()
+    return connection
+
+
+def translate(error: BaseException, doing: str) -> BaseException:
+    """The error of our tree for one of SQLite; anything else comes back as it is.
+
+    :param doing: what was tried, the start of the sentence.
+    """
+    if not isinstance(error, apsw.Error):
+        return error
+    text = f"{doing}: {error}"
+    translated: StorageError
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            translated = StoreBusy(f"{doing}: the database is locked by another connection")
+        case apsw.FullError():
+            translated = StoreFull(f"{doing}: no space left for the database; nothing of it was written")
+        case apsw.CorruptError() | apsw.NotADBError():
+            translated = StoreDamaged(f"{text}; restore a backup or run `hermes doctor`")
+        case apsw.AuthError():
+            translated = StorageError(f"{doing}: an operation may not begin or end transactions or change settings")
+        case _:
+            translated = StorageError(text)
+    translated.__cause__ = error
+    return translated
+
+
+class Statements:
+    """Reads and writes on one connection: the :class:`Transaction` that operations get.
+
+    When SQLite itself ends the transaction after an error (disk full, I/O), an operation that swallowed that
+    error would go on with autocommit; from then on every statement of it is refused.
+    """
+
+    __slots__ = ("_connection", "_lost")
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._lost: apsw.Error | None = None
+
+    def _execute(self, sql: str, bindings: Bindings) -> list[tuple[SQLiteValue, ...]]:
+        if self._lost is not None:
+            raise self._lost
+        try:
+            # Without fetchall, apsw stops at the first row and leaves later statements of the text unrun.
+            return self._connection.execute(sql, bindings).fetchall()
+        except UnicodeDecodeError as error:
+            return select_replacing(self._connection, sql, bindings, error)
+        except apsw.Error as error:
+            if not self._connection.in_transaction:
+                self._lost = error
+            raise
+
+    def all(self, sql: str, bindings: Bindings = ()) -> list[tuple[SQLiteValue, ...]]:
+        """See :meth:`Reader.all`."""
+        return self._execute(sql, bindings)
+
+    def one(self, sql: str, bindings: Bindings = ()) -> tuple[SQLiteValue, ...] | None:
+        """See :meth:`Reader.one`."""
+        rows = self._execute(sql, bindings)
+        return rows[0] if rows else None
+
+    def run(self, sql: str, bindings: Bindings = ()) -> int:
+        """See :meth:`Transaction.run`."""
+        self._execute(sql, bindings)
+        return self._connection.changes()
+
+    def insert(self, sql: str, bindings: Bindings = ()) -> int:
+        """See :meth:`Transaction.insert`."""
+        self._execute(sql, bindings)
+        return self._connection.last_insert_rowid()
+
+    def run_many(self, sql: str, rows: Iterable[Bindings]) -> None:
+        """See :meth:`Transaction.run_many`."""
+        if self._lost is not None:
+            raise self._lost
+        try:
+            self._connection.executemany(sql, rows).fetchall()
+        except apsw.Error as error:
+            if not self._connection.in_transaction:
+                self._lost = error
+            raise
+
+
+class WriterConnection:
+    """The connection of the writer: alone in beginning and ending transactions. One thread at a time.
+
+    :ivar wal_pages: pages in the -wal after the last commit.
+    """
+
+    def __init__(self, path: str, *, synchronous: str) -> None:
+        # Patience is the writer's: SQLite's own busy handler sleeps longer and longer and starves some.
+        self._connection = connect(path, busy_timeout_s=0.0, synchronous=synchronous)
+        self._trusted = False
+        self._seen = -1
+        self.wal_pages = 0
+        self._connection.set_wal_hook(self._count_pages)
+        self._connection.set_authorizer(self._authorize)
+
+    def _count_pages(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self.wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _authorize(
+        self, action: int, first: str | None, second: str | None, _database: str | None, _trigger: str | None
+    ) -> int:
+        if self._trusted:
+            return apsw.SQLITE_OK
+        if action == apsw.SQLITE_PRAGMA:
+            allowed = second is None or first not in FORBIDDEN_PRAGMAS
+        else:
+            allowed = action not in FORBIDDEN_ACTIONS
+        return apsw.SQLITE_OK if allowed else apsw.SQLITE_DENY
+
+    def _control(self, sql: str) -> None:
+        self._trusted = True
+        try:
+            self._connection.execute(sql)
+        finally:
+            self._trusted = False
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._connection.in_transaction
+
+    @property
+    def raw(self) -> apsw.Connection:
+        """The connection itself: for keeping it alive in a forked child, and for tests."""
+        return self._connection
+
+    def statements(self) -> Statements:
+        """Facade for one operation."""
+        return Statements(self._connection)
+
+    def begin(self) -> None:
+        """Take SQLite's write lock.
+
+        :raises apsw.BusyError: another process has it; nothing has happened.
+        """
+        self._control(BEGIN)
+
+    def commit(self) -> None:
+        """End the transaction; see :mod:`~hermes_core.storage.sqlite.group` for what a failure means."""
+        self._control(COMMIT)
+        self._seen = self._connection.data_version()
+
+    def rollback(self) -> None:
+        """Undo the transaction, if SQLite has not done so itself."""
+        if self._connection.in_transaction:
+            self._control(ROLLBACK)
+
+    def savepoint(self) -> None:
+        """Start of one operation that can be undone alone."""
+        self._control(SAVEPOINT)
+
+    def release(self) -> None:
+        """The operation stays."""
+        self._control(RELEASE)
+
+    def undo(self) -> None:
+        """Undo the operation since :meth:`savepoint`; the transaction goes on."""
+        self._control(ROLLBACK_TO)
+        self._control(RELEASE)
+
+    def user_version(self) -> int | None:
+        """The file's schema version, inside a transaction; ``None`` when nobody else wrote since our last commit.
+
+        The look at the pager's counter costs a tenth of the pragma and is exact while a transaction is open.
+        """
+        if self._connection.data_version() == self._seen:
+            return None
+        return int(self._connection.execute("PRAGMA user_version").fetchall()[0][0])
+
+    def close(self) -> None:
+        """Close it; whoever closes the file last lets SQLite checkpoint and remove the -wal."""
+        self._connection.close()

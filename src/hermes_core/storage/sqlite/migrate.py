@@ -1,0 +1,229 @@
+"""From any earlier schema to this program's: forward only, each step one transaction together with its number."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import apsw
+
+from hermes_core.storage.sqlite import files
+from hermes_core.storage.sqlite.connection import connect, translate
+from hermes_core.storage.sqlite.gate import Gate, OpenMark, gate_files
+from hermes_core.storage.sqlite.locks import describe_holders
+from hermes_hookspecs.errors import StoreBusy, StoreDamaged, StoreRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Migration", "Schema", "bring_up", "is_current"]
+
+RETRY_S = 0.002
+
+COLUMNS = """
+    SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden
+    FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c
+    WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL%' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+    ORDER BY t.rowid, c.cid
+"""
+
+
+class Migration:
+    """One step of the schema.
+
+    :param version: its number, which becomes the file's ``user_version``.
+    :param sql: any number of statements, without BEGIN and COMMIT.
+    :param additive: whether programs that know only the step before can go on reading; one that is not waits until no
+        other process has the database open.
+    """
+
+    __slots__ = ("additive", "sql", "version")
+
+    def __init__(self, version: int, sql: str, *, additive: bool = True) -> None:
+        self.version = version
+        self.sql = sql
+        self.additive = additive
+
+
+class Schema:
+    """What a database of ours looks like. Plain classes, because every start of the program makes them.
+
+    :param application_id: marks the file as ours; 1 to 2**31 - 1.
+    :param migrations: numbered 1, 2, 3 … in this order; the last number is the newest version.
+    """
+
+    __slots__ = ("application_id", "migrations", "newest")
+
+    def __init__(self, *, application_id: int, migrations: Sequence[Migration]) -> None:
+        self.application_id = application_id
+        self.migrations = tuple(migrations)
+        self.newest = len(self.migrations)
+        if [step.version for step in self.migrations] != list(range(1, self.newest + 1)):
+            raise ValueError("migrations are numbered from 1 without a gap")
+
+
+class _Column:
+    __slots__ = ("declaration", "defaulted", "hidden", "key", "name", "not_null", "table")
+
+    def __init__(self, row: tuple[apsw.SQLiteValue, ...]) -> None:
+        self.table = str(row[0])
+        self.name = str(row[1])
+        self.not_null = bool(row[3])
+        self.defaulted = row[4] is not None
+        self.key = bool(row[5])
+        self.hidden = bool(row[6])
+        self.declaration = f"{_quoted(self.name)} {row[2]}"
+        if self.not_null:
+            self.declaration += " NOT NULL"
+        if self.defaulted:
+            self.declaration += f" DEFAULT {row[4]}"
+
+
+def is_current(connection: apsw.Connection, schema: Schema) -> bool:
+    """Whether the file needs nothing: WAL, our id, the newest version, no known column missing. Writes nothing."""
+    return (
+        connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+        and connection.execute("PRAGMA application_id").fetchall() == [(schema.application_id,)]
+        and connection.execute("PRAGMA user_version").fetchall() == [(schema.newest,)]
+        and not _missing(connection, schema)
+    )
+
+
+def bring_up(path: str, schema: Schema, mark: OpenMark, *, deadline: float) -> None:
+    """Make, migrate and mend the file, alone behind the gate; a file that needs nothing is left as it is.
+
+    :param mark: this process's; shared again when this returns.
+    :param deadline: ``time.monotonic`` seconds.
+    :raises StoreRefused: meanwhile it turned out to be somebody else's or newer.
+    :raises StoreBusy: another process kept the gate, the lock, or (where a step needs that) the database open.
+    :raises StorageError: a step failed; the file is as it was after the step before.
+    """
+    gate = _gate(path)
+    try:
+        if not gate.acquire_until(deadline):
+            raise _busy(path, *gate_files(path))
+        files.create(path)
+        connection = connect(path, busy_timeout_s=0.0, synchronous="FULL")
+        try:
+            _migrate(connection, path, schema, mark, deadline)
+        except apsw.Error as error:
+            raise translate(error, f"{path} could not be brought to this program's schema") from error
+        finally:
+            connection.close()
+    finally:
+        gate.close()
+
+
+def _gate(path: str) -> Gate:
+    try:
+        return Gate(path)
+    except OSError as error:
+        raise StoreRefused(
+            f"{error.filename} cannot be made ({error.strerror}); choose another place with --home"
+        ) from error
+
+
+def _migrate(
+    connection: apsw.Connection, path: str, schema: Schema, mark: OpenMark, deadline: float
+) -> None:
+    # Rebuilding a table would otherwise delete the rows that refer to it.
+    connection.execute("PRAGMA foreign_keys = OFF").fetchall()
+    version = _check(connection, path, schema)
+    _patiently(path, deadline, lambda: connection.execute("PRAGMA journal_mode = WAL").fetchall())
+    pending = schema.migrations[version:]
+    if version and not all(step.additive for step in pending) and not mark.claim_until(deadline):
+        raise _busy(path, mark.path, why="a migration needs it alone, and it is open in")
+    try:
+        for step in pending:
+            _in_transaction(connection, path, deadline, lambda step=step: _take_step(connection, path, schema, step))
+        if _missing(connection, schema):
+            _in_transaction(connection, path, deadline, lambda: _mend(connection, path, schema))
+    finally:
+        mark.share_until(deadline)
+
+
+def _check(connection: apsw.Connection, path: str, schema: Schema) -> int:
+    """The version of the file, read through the log; somebody else's is refused here for good."""
+    found = files.Glance(
+        _number(connection, "PRAGMA application_id"),
+        _number(connection, "PRAGMA user_version"),
+        tuple(str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'").fetchall()),
+    )
+    files.refuse_strangers(path, found, application_id=schema.application_id, newest=schema.newest)
+    return found.user_version
+
+
+def _take_step(connection: apsw.Connection, path: str, schema: Schema, step: Migration) -> None:
+    # Somebody without a gate may have been faster; his step is not taken twice.
+    if _check(connection, path, schema) >= step.version:
+        return
+    connection.execute(step.sql).fetchall()
+    if not step.additive:
+        broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+        if broken:
+            raise StoreDamaged(f"{path}: schema step {step.version} would leave {len(broken)} rows without their parent")
+    connection.execute(f"PRAGMA application_id = {schema.application_id:d}").fetchall()
+    connection.execute(f"PRAGMA user_version = {step.version:d}").fetchall()
+
+
+def _missing(connection: apsw.Connection, schema: Schema) -> list[_Column]:
+    """Columns that a fresh database has and this one lacks, of tables that it has.
+
+    A renumbered migration once left files that carried the newest number without its column, and every read failed.
+    """
+    fresh = apsw.Connection(":memory:")
+    try:
+        for step in schema.migrations:
+            fresh.execute(step.sql).fetchall()
+        wanted = [_Column(row) for row in fresh.execute(COLUMNS).fetchall()]
+    finally:
+        fresh.close()
+    live = {(str(row[0]), str(row[1])) for row in connection.execute(COLUMNS).fetchall()}
+    tables = {table for table, _ in live}
+    return [column for column in wanted if column.table in tables and (column.table, column.name) not in live]
+
+
+def _mend(connection: apsw.Connection, path: str, schema: Schema) -> None:
+    for column in _missing(connection, schema):
+        if column.key or column.hidden or (column.not_null and not column.defaulted):
+            raise StoreDamaged(
+                f"{path}: table {column.table} lacks its column {column.name}, which cannot be added; restore a backup"
+            )
+        connection.execute(f"ALTER TABLE {_quoted(column.table)} ADD COLUMN {column.declaration}").fetchall()
+
+
+def _in_transaction(connection: apsw.Connection, path: str, deadline: float, work: Callable[[], None]) -> None:
+    _patiently(path, deadline, lambda: connection.execute("BEGIN IMMEDIATE").fetchall())
+    try:
+        work()
+        connection.execute("COMMIT").fetchall()
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK").fetchall()
+        raise
+
+
+def _patiently(path: str, deadline: float, attempt: Callable[[], object]) -> None:
+    while True:
+        try:
+            attempt()
+        except apsw.BusyError:
+            if time.monotonic() >= deadline:
+                raise _busy(path, f"{path}-shm", path) from None
+            time.sleep(RETRY_S)
+        else:
+            return
+
+
+def _busy(path: str, *locked: str, why: str = "it is locked by") -> StoreBusy:
+    holder = describe_holders(*locked) or "another process"
+    return StoreBusy(f"{path} could not be opened in time: {why} {holder}")
+
+
+def _number(connection: apsw.Connection, sql: str) -> int:
+    value = connection.execute(sql).fetchall()[0][0]
+    return value if isinstance(value, int) else 0
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
