@@ -35,7 +35,7 @@ class Owner:
 
     def __str__(self) -> str:
         """Return the stored form: five fields joined by U+001F, which no id may hold."""
-        return "\x1f".join((self.kind, self.platform, self.account_id, self.scope_id, self.id))
+        return f"{self.kind}\x1f{self.platform}\x1f{self.account_id}\x1f{self.scope_id}\x1f{self.id}"
 
 
 @attrs.frozen(kw_only=True)

@@ -89,18 +89,21 @@ def line_of(text: str, section: str, key: str) -> int | None:
     """
     here = ""
     header = None
+    wanted = f"{section}.{key}" if section and key else section or key
     for index, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
         if line.startswith("["):
             here = line.strip("[] ").split("]", 1)[0].replace('"', "").replace("'", "").replace(" ", "")
-            if header is None and here in (section, f"{section}.{key}"):
+            if here == wanted:
+                return index
+            if here == section and header is None:
                 header = index
             continue
         left, equals, _ = line.partition("=")
         if not equals or not key or left.startswith("#"):
             continue
         name = left.replace('"', "").replace("'", "").replace(" ", "")
-        if (f"{here}.{name}" if here else name) == (f"{section}.{key}" if section else key):
+        if (f"{here}.{name}" if here else name) == wanted:
             return index
     return header
 

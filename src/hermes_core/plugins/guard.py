@@ -95,7 +95,10 @@ class Guard:
 
 
 def _guarded(implementation: Implementation, health: Health) -> Callable[..., object]:
-    """Return the function to register; it keeps marker and argument names, which the manager reads from it."""
+    """Return the function to register; it keeps marker and argument names, which the manager reads.
+
+    The manager passes arguments by position, the typed facade may pass them by name.
+    """
     if implementation.wrapper:
         return implementation.function
     if iscoroutinefunction(implementation.function):
@@ -103,11 +106,11 @@ def _guarded(implementation: Implementation, health: Health) -> Callable[..., ob
     function, hook, skips = implementation.function, implementation.hook, implementation.on_error == "skip"
 
     @wraps(function)
-    def guarded(*arguments: object) -> object:
+    def guarded(*arguments: object, **named: object) -> object:
         if skips and health.quarantined:
             return None
         try:
-            result = function(*arguments)
+            result = function(*arguments, **named)
         except Exception as exc:  # noqa: BLE001 - the guard is where it is decided what that means
             _failed(health, hook, exc, skips=skips)
             return None
@@ -122,11 +125,11 @@ def _guarded_async(implementation: Implementation, health: Health) -> Callable[.
     function, hook, skips = implementation.function, implementation.hook, implementation.on_error == "skip"
 
     @wraps(function)
-    async def guarded(*arguments: object) -> object:
+    async def guarded(*arguments: object, **named: object) -> object:
         if skips and health.quarantined:
             return None
         try:
-            pending = function(*arguments)
+            pending = function(*arguments, **named)
             # The signature says object; iscoroutinefunction has said that it is awaitable.
             result: object = await pending  # type: ignore[misc]
         except Exception as exc:  # noqa: BLE001 - the guard is where it is decided what that means

@@ -154,7 +154,7 @@ class PluginHost:
 
     def _builtin(self, name: str, factory: object, settings: Settings, optional: Collection[str]) -> PluginRow:
         row = PluginRow(name=name, distribution=BUILT_IN, version="", stage="loaded")
-        if name in optional and name in settings.plugins.disable:
+        if name in optional and settings.plugins.only is None and name in settings.plugins.disable:
             reason = f"in [plugins] disable ({settings.origins['plugins.disable']})"
             return attrs.evolve(row, stage="blocked", reason=reason)
         return self._add(row, create(name, factory, settings))

@@ -14,7 +14,7 @@ import pluggy
 from hermes_core.plugins.guard import Implementation
 from hermes_core.plugins.stages import one_line
 from hermes_hookspecs.errors import PluginError
-from hermes_hookspecs.markers import hook_options
+from hermes_hookspecs.markers import hook_options, implementation_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,41 @@ PROJECT = "hermes"
 HOOK_PREFIX = "hermes_"
 
 
+class HookManager(pluggy.PluginManager):
+    """A manager that reads the contract's own marks, which cost a plugin no import of pluggy."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        """Return what ``hookimpl`` declared of one attribute; attributes that are no hooks are not even looked at."""
+        if not isroutine(getattr_static(plugin, name, None)) and not _is_method(plugin, name):
+            return None
+        options = implementation_options(getattr(plugin, name))
+        if options is None:
+            return None
+        return {
+            "wrapper": options.wrapper,
+            "hookwrapper": False,
+            "optionalhook": False,
+            "tryfirst": options.tryfirst,
+            "trylast": options.trylast,
+            "specname": options.specname,
+        }
+
+    def parse_hookspec_opts(self, module_or_class: object, name: str) -> pluggy.HookspecOpts | None:
+        """Return what ``hookspec`` declared of one attribute."""
+        if not name.startswith(HOOK_PREFIX):
+            return None
+        options = hook_options(getattr(module_or_class, name))
+        return {
+            "firstresult": options.firstresult,
+            "historic": False,
+            "warn_on_impl": DeprecationWarning(options.deprecated) if options.deprecated else None,
+            "warn_on_impl_args": {name: DeprecationWarning(text) for name, text in options.deprecated_arguments},
+        }
+
+
 def manager_with(specs: Sequence[ModuleType]) -> pluggy.PluginManager:
     """Return an empty manager that knows the specifications of these modules."""
-    manager = pluggy.PluginManager(PROJECT)
+    manager = HookManager(PROJECT)
     for module in specs:
         manager.add_hookspecs(module)
     return manager

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-__all__ = ["BUILT_IN", "LoadReport", "PluginRow", "Stage"]
+if TYPE_CHECKING:
+    import hermes_hookspecs.ports.app as contract
+
+__all__ = ["BUILT_IN", "LoadReport", "PluginRow", "Stage", "contract_row"]
 
 Stage = Literal["loaded", "blocked", "incompatible", "failed", "unregistered"]
 
@@ -14,7 +17,8 @@ BUILT_IN = "(built in)"
 """Stands where a plugin of the core has no distribution of its own."""
 
 
-@attrs.frozen(kw_only=True)
+# Nobody compares rows, and comparison is a third of what such a class costs at every start.
+@attrs.frozen(kw_only=True, eq=False)
 class PluginRow:
     """One plugin, whatever became of it.
 
@@ -34,10 +38,10 @@ class PluginRow:
     hooks: tuple[str, ...] = ()
     failures: int = 0
     quarantined: bool = False
-    error: Exception | None = attrs.field(default=None, eq=False, repr=False)
+    error: Exception | None = attrs.field(default=None, repr=False)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
 class LoadReport:
     """The outcome of one load: ``rows`` in the order in which hooks are called, user plugins by name, then built-ins.
 
@@ -50,3 +54,20 @@ class LoadReport:
     def of(self, stage: Stage) -> tuple[PluginRow, ...]:
         """Return the rows of one stage, in the same order."""
         return tuple(row for row in self.rows if row.stage == stage)
+
+
+def contract_row(row: PluginRow) -> contract.PluginRow:
+    """Return a row as front ends know it: the stage says where a failed plugin failed."""
+    from hermes_hookspecs.ports.app import PluginRow as Shown
+
+    return Shown(
+        name=row.name,
+        distribution=row.distribution,
+        version=row.version,
+        stage=f"failed at {row.failed_at}" if row.stage == "failed" else row.stage,
+        reason=row.reason,
+        import_ms=row.import_ms or None,
+        hooks=row.hooks,
+        failures=row.failures,
+        quarantined=row.quarantined,
+    )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import SessionKey
     from hermes_hookspecs.source import KeyPolicy
 
-__all__ = ["KEY_LIMIT", "LabelledKeyBuilder", "decode_value", "encode_value"]
+__all__ = ["KEY_LIMIT", "LabelledKeyBuilder", "build_session_key", "decode_value", "encode_value"]
 
 KEY_LIMIT = 512
 """Most characters of a key."""
@@ -124,6 +124,11 @@ class LabelledKeyBuilder:
         import attrs
 
         return (_render(attrs.evolve(parts, user_id=source.user_id)),)
+
+
+def build_session_key(source: SessionSource, policy: KeyPolicy) -> SessionKey:
+    """Return the key that the built-in builder makes. :raises KeyBuildError: too little identity."""
+    return LabelledKeyBuilder().build(source, policy)
 
 
 _Choice = tuple[str | None, str | None, str | None, bool, str]

@@ -10,7 +10,7 @@ them; one that carries a *fence* or an *expected* value is refused the second ti
 
 from __future__ import annotations
 
-from hermes_hookspecs.operations.base import ACTIVITY_RESOLUTION_MS, Operation
+from hermes_hookspecs.operations.operation import ACTIVITY_RESOLUTION_MS, Operation
 from hermes_hookspecs.operations.inbox import (
     Accept,
     Withdraw,
@@ -20,6 +20,7 @@ from hermes_hookspecs.operations.lineages import (
     Claim,
     Delete,
     Deleted,
+    ForgetRoute,
     GetOrCreate,
     Released,
     ReleaseRoute,
@@ -62,6 +63,7 @@ __all__ = [
     "Deleted",
     "Finish",
     "Finished",
+    "ForgetRoute",
     "GetOrCreate",
     "NotYourTurn",
     "NothingWaiting",

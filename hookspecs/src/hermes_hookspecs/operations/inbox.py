@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_hookspecs.operations.base import Operation
+from hermes_hookspecs.operations.operation import Operation
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId

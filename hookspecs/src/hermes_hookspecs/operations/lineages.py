@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_hookspecs.operations.base import Operation
+from hermes_hookspecs.operations.operation import Operation
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
     from hermes_hookspecs.principal import Owner
-    from hermes_hookspecs.sessions import Lineage
+    from hermes_hookspecs.sessions import Lineage, SessionEntry
     from hermes_hookspecs.source import KeyPolicy, SessionSource
     from hermes_hookspecs.turns import LeaseStamp, Turn
 
@@ -20,6 +20,7 @@ __all__ = [
     "Claim",
     "Delete",
     "Deleted",
+    "ForgetRoute",
     "GetOrCreate",
     "ReleaseRoute",
     "Released",
@@ -132,6 +133,17 @@ class ReleaseRoute(Operation[Released]):
     check: bool = False
     expected: LineageId | None = None
     control_id: InboxId | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ForgetRoute(Operation[bool]):
+    """Remove the route of a key that nobody will use again; return whether there was one.
+
+    The lineage goes on as it is, for whoever resumes it. For entrances that live as long as one process.
+    """
+
+    key: SessionKey
+    now: int
 
 
 @attrs.frozen(kw_only=True)

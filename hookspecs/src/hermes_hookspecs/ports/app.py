@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.commands import CliCommand, Command, CommandReply
-    from hermes_hookspecs.ids import LineageId, SessionId, SessionKey
+    from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.principal import Principal
-    from hermes_hookspecs.sessions import Lineage, Session, SessionEntry
+    from hermes_hookspecs.sessions import Lineage, Session, SessionEntry, SessionSummary
     from hermes_hookspecs.source import SessionSource
     from hermes_hookspecs.turns import Turn, Usage
 
@@ -167,11 +167,37 @@ class App(Protocol):
         ...
 
     def new_session(self, source: SessionSource) -> SessionEntry:
-        """Return a fresh session that no route leads to (a program without a terminal of its own)."""
+        """Return a fresh session for a program without a terminal of its own: its route goes when the app closes."""
         ...
 
-    def resume_session(self, source: SessionSource, lineage_id: LineageId, *, bind: bool = True) -> SessionEntry:
-        """Let the key of ``source`` lead to a lineage (not with ``bind=False``) and return its tip, reopened."""
+    def resume_session(
+        self, source: SessionSource, lineage_id: LineageId, *, bind: bool = True, control_id: InboxId | None = None
+    ) -> SessionEntry:
+        """Let the key of ``source`` lead to a lineage and return its tip, reopened.
+
+        :param bind: ``False``: the route goes when the app closes, as with :meth:`new_session`.
+        :param control_id: the command's inbox row: what waited before it is settled, not carried along.
+        :raises SessionNotFound: no such lineage, or not yours.
+        """
+        ...
+
+    def leave_session(
+        self,
+        source: SessionSource,
+        entry: SessionEntry | None,
+        *,
+        title: str | None = None,
+        control_id: InboxId | None = None,
+    ) -> SessionSummary | None:
+        """Let the key of ``source`` lead nowhere; the next message makes a session, called ``title`` if given.
+
+        :param entry: the session that is left; where the key leads elsewhere by now nothing is let go.
+        :returns: the session that was left, ``None`` where there was none. It is kept.
+        """
+        ...
+
+    def check_title(self, title: str | None, source: SessionSource) -> str | None:
+        """Return a clean title that a session of ``source`` could have. :raises TitleError: too long, or taken."""
         ...
 
     # sessions

@@ -77,6 +77,10 @@ class StoreReader(Protocol):
         """Return lineages shown as their tips, last active first, ties by lineage id descending."""
         ...
 
+    def summary(self, lineage_id: LineageId, principal: Principal) -> SessionSummary | None:
+        """Return one lineage shown as its tip."""
+        ...
+
     def stats(self) -> StoreStats:
         """Return counts over the whole store."""
         ...

@@ -8,11 +8,12 @@ log anew instead of letting it grow.
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import apsw
 
-from hermes_core.storage.sqlite.connection import connect
+from hermes_core.storage.sqlite.connection import connect, disconnect
 from hermes_core.storage.sqlite.gate import Gate
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ __all__ = ["Checkpointer"]
 
 LIMIT_PAGES = 1024
 """Pages in the log that start a checkpoint; 4 MiB with SQLite's page of 4 KiB."""
+
+
+PATIENCE_S = 5.0
 
 
 class Checkpointer:
@@ -64,13 +68,15 @@ class Checkpointer:
         with self._busy:
             if self._closed or self._passive():
                 return
-            if self._gate is None:
-                self._gate = Gate(self._path)
-            self._gate.acquire()
             try:
-                self._passive()
-            finally:
-                self._gate.release()
+                self._gate = self._gate or Gate(self._path)
+            except OSError:
+                return
+            if self._gate.acquire_until(time.monotonic() + PATIENCE_S):
+                try:
+                    self._passive()
+                finally:
+                    self._gate.release()
 
     def _passive(self) -> bool:
         if self._closed:
@@ -84,8 +90,11 @@ class Checkpointer:
             return False
         return pages == moved
 
-    def close(self, timeout_s: float) -> None:
-        """Wait for a running checkpoint and close its connection; idempotent."""
+    def close(self, timeout_s: float, *, checkpoint: bool = True) -> None:
+        """Wait for a running checkpoint and close its connection; idempotent.
+
+        :param checkpoint: see :func:`~hermes_core.storage.sqlite.connection.disconnect`.
+        """
         self._closed = True
         thread = self._thread
         if thread is not None:
@@ -93,7 +102,7 @@ class Checkpointer:
         if self._busy.acquire(timeout=timeout_s):
             try:
                 if self._connection is not None:
-                    self._connection.close()
+                    disconnect(self._connection, checkpoint=checkpoint)
                 if self._gate is not None:
                     self._gate.close()
             finally:

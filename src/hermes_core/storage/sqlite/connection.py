@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hermes_core.storage.sqlite.transaction import Bindings, SQLiteValue
 
-__all__ = ["Statements", "WriterConnection", "connect", "translate"]
+__all__ = ["Statements", "WriterConnection", "connect", "disconnect", "number", "translate"]
 
 SETTINGS = """
     PRAGMA foreign_keys = ON;
@@ -34,9 +34,7 @@ SAVEPOINT = "SAVEPOINT operation /* writer */"
 RELEASE = "RELEASE operation /* writer */"
 ROLLBACK_TO = "ROLLBACK TO operation /* writer */"
 
-FORBIDDEN_ACTIONS = frozenset(
-    {apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT, apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH}
-)
+FORBIDDEN_ACTIONS = frozenset({apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT, apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH})
 FORBIDDEN_PRAGMAS = frozenset(
     {
         "application_id",
@@ -54,7 +52,9 @@ FORBIDDEN_PRAGMAS = frozenset(
 )
 
 
-def connect(path: str, *, busy_timeout_s: float, synchronous: str = "NORMAL", query_only: bool = False) -> apsw.Connection:
+def connect(
+    path: str, *, busy_timeout_s: float, synchronous: str = "NORMAL", query_only: bool = False
+) -> apsw.Connection:
     """A connection to an existing database file; nothing is read from the file yet.
 
     No connection checkpoints by itself: the writer decides when. The double-quoted-string misfeature is off, and
@@ -80,6 +80,27 @@ def connect(path: str, *, busy_timeout_s: float, synchronous: str = "NORMAL", qu
         settings += FULL_FSYNC
     connection.execute(settings).fetchall()
     return connection
+
+
+def number(connection: apsw.Connection, sql: str) -> int:
+    """The one integer that a pragma answers.
+
+    :raises StoreDamaged: it answered something else.
+    """
+    value = connection.execute(sql).fetchall()[0][0]
+    if not isinstance(value, int):
+        raise StoreDamaged(f"{connection.filename}: {sql} answers {value!r}")
+    return value
+
+
+def disconnect(connection: apsw.Connection, *, checkpoint: bool = True) -> None:
+    """Close a connection; whoever closes the file last lets SQLite move the -wal into it and remove the -wal.
+
+    :param checkpoint: whether that is wanted; false leaves the log for whoever opens the file next.
+    """
+    if not checkpoint:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close()
 
 
 def translate(error: BaseException, doing: str) -> BaseException:
@@ -251,8 +272,8 @@ class WriterConnection:
         """
         if self._connection.data_version() == self._seen:
             return None
-        return int(self._connection.execute("PRAGMA user_version").fetchall()[0][0])
+        return number(self._connection, "PRAGMA user_version")
 
-    def close(self) -> None:
-        """Close it; whoever closes the file last lets SQLite checkpoint and remove the -wal."""
-        self._connection.close()
+    def close(self, *, checkpoint: bool = True) -> None:
+        """Close it; see :func:`disconnect`."""
+        disconnect(self._connection, checkpoint=checkpoint)

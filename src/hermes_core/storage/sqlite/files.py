@@ -7,6 +7,7 @@ import sys
 
 import apsw
 
+from hermes_core.storage.sqlite.connection import number
 from hermes_hookspecs.errors import StoreRefused
 
 __all__ = [
@@ -115,7 +116,9 @@ def prepare_folder(path: str) -> None:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise StoreRefused(f"the folder {folder} cannot be made ({error.strerror}); choose another with --home") from error
+        raise StoreRefused(
+            f"the folder {folder} cannot be made ({error.strerror}); choose another with --home"
+        ) from error
     if os.path.isdir(path):
         raise StoreRefused(f"{path} is a folder, not a database file")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -171,16 +174,16 @@ def glance(path: str) -> Glance | None:
 
 def _ask(path: str, parameters: str) -> Glance:
     escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    connection = apsw.Connection(
-        f"file:{escaped}?{parameters}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    )
+    connection = apsw.Connection(f"file:{escaped}?{parameters}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(2000)
-        application_id = connection.execute("PRAGMA application_id").fetchall()[0][0]
-        user_version = connection.execute("PRAGMA user_version").fetchall()[0][0]
         names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
-        return Glance(int(application_id), int(user_version), tuple(str(row[0]) for row in names))
+        return Glance(
+            number(connection, "PRAGMA application_id"),
+            number(connection, "PRAGMA user_version"),
+            tuple(str(row[0]) for row in names),
+        )
     finally:
         connection.close()
 
@@ -232,5 +235,5 @@ def absolute(path: str | os.PathLike[str]) -> str:
     except ValueError as error:
         raise StoreRefused(f"{text!r} cannot be the name of a database file: {error}") from error
     if text == ":memory:" or not text:
-        raise StoreRefused(f"{text!r} is not a file; for a store in memory set storage.backend = \"memory\"")
+        raise StoreRefused(f'{text!r} is not a file; for a store in memory set storage.backend = "memory"')
     return resolved

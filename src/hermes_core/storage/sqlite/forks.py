@@ -43,12 +43,12 @@ def keep_open(connection: apsw.Connection) -> None:
 
     Costs nothing in children that end by ``os._exit`` or ``exec``, as those of multiprocessing and subprocess do.
     """
-    import atexit  # noqa: PLC0415 - only ever needed in a child
+    import atexit  # only ever needed in a child
 
     atexit.register(_make_immortal, connection)
 
 
 def _make_immortal(connection: apsw.Connection) -> None:
-    import ctypes  # noqa: PLC0415 - slow to import, and only children that end normally need it
+    import ctypes  # slow to import, and only children that end normally need it
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))

@@ -122,7 +122,7 @@ class Gate:
 
 
 class OpenMark:
-    """Says that this process has the database open, so that a migration which older programs would not survive can wait.
+    """Says that a process has the database open: a migration that older programs would not survive waits for them.
 
     :param path: the database file; the mark is a shared flock on ``<path>-open``.
     """

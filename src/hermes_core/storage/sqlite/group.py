@@ -63,8 +63,8 @@ def run_group(connection: WriterConnection, works: Sequence[Work], begin: Callab
 def _begun(begin: Callable[[], None]) -> BaseException | None:
     try:
         begin()
-    except StorageError as error:
-        return error
+    except (StorageError, apsw.Error) as error:
+        return translate(error, DOING)
     return None
 
 
@@ -129,7 +129,7 @@ def _commit(connection: WriterConnection, outcomes: list[Outcome]) -> list[Outco
 
 
 def _unknown(outcomes: list[Outcome], error: apsw.Error) -> list[Outcome]:
-    lost_sync = error.extendedresult in {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
+    lost_sync = getattr(error, "extendedresult", 0) in {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
     answers = []
     for outcome in outcomes:
         if outcome.error is not None:

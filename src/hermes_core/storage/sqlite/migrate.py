@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import apsw
 
 from hermes_core.storage.sqlite import files
-from hermes_core.storage.sqlite.connection import connect, translate
+from hermes_core.storage.sqlite.connection import connect, number, translate
 from hermes_core.storage.sqlite.gate import Gate, OpenMark, gate_files
 from hermes_core.storage.sqlite.locks import describe_holders
 from hermes_hookspecs.errors import StoreBusy, StoreDamaged, StoreRefused
@@ -123,9 +124,7 @@ def _gate(path: str) -> Gate:
         ) from error
 
 
-def _migrate(
-    connection: apsw.Connection, path: str, schema: Schema, mark: OpenMark, deadline: float
-) -> None:
+def _migrate(connection: apsw.Connection, path: str, schema: Schema, mark: OpenMark, deadline: float) -> None:
     # Rebuilding a table would otherwise delete the rows that refer to it.
     connection.execute("PRAGMA foreign_keys = OFF").fetchall()
     version = _check(connection, path, schema)
@@ -135,9 +134,9 @@ def _migrate(
         raise _busy(path, mark.path, why="a migration needs it alone, and it is open in")
     try:
         for step in pending:
-            _in_transaction(connection, path, deadline, lambda step=step: _take_step(connection, path, schema, step))
+            _in_transaction(connection, path, deadline, partial(_take_step, connection, path, schema, step))
         if _missing(connection, schema):
-            _in_transaction(connection, path, deadline, lambda: _mend(connection, path, schema))
+            _in_transaction(connection, path, deadline, partial(_mend, connection, path, schema))
     finally:
         mark.share_until(deadline)
 
@@ -145,9 +144,11 @@ def _migrate(
 def _check(connection: apsw.Connection, path: str, schema: Schema) -> int:
     """The version of the file, read through the log; somebody else's is refused here for good."""
     found = files.Glance(
-        _number(connection, "PRAGMA application_id"),
-        _number(connection, "PRAGMA user_version"),
-        tuple(str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'").fetchall()),
+        number(connection, "PRAGMA application_id"),
+        number(connection, "PRAGMA user_version"),
+        tuple(
+            str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'").fetchall()
+        ),
     )
     files.refuse_strangers(path, found, application_id=schema.application_id, newest=schema.newest)
     return found.user_version
@@ -161,7 +162,9 @@ def _take_step(connection: apsw.Connection, path: str, schema: Schema, step: Mig
     if not step.additive:
         broken = connection.execute("PRAGMA foreign_key_check").fetchall()
         if broken:
-            raise StoreDamaged(f"{path}: schema step {step.version} would leave {len(broken)} rows without their parent")
+            raise StoreDamaged(
+                f"{path}: schema step {step.version} would leave {len(broken)} rows without their parent"
+            )
     connection.execute(f"PRAGMA application_id = {schema.application_id:d}").fetchall()
     connection.execute(f"PRAGMA user_version = {step.version:d}").fetchall()
 
@@ -218,11 +221,6 @@ def _patiently(path: str, deadline: float, attempt: Callable[[], object]) -> Non
 def _busy(path: str, *locked: str, why: str = "it is locked by") -> StoreBusy:
     holder = describe_holders(*locked) or "another process"
     return StoreBusy(f"{path} could not be opened in time: {why} {holder}")
-
-
-def _number(connection: apsw.Connection, sql: str) -> int:
-    value = connection.execute(sql).fetchall()[0][0]
-    return value if isinstance(value, int) else 0
 
 
 def _quoted(name: str) -> str:

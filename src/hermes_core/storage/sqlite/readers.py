@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
+import weakref
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 import apsw
 
-from hermes_core.storage.sqlite.connection import Statements, connect, translate
+from hermes_core.storage.sqlite.connection import Statements, connect, disconnect, translate
 from hermes_hookspecs.errors import StoreBusy, StoreStopped
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ __all__ = ["Readers", "Reading"]
 class Readers:
     """A pool that grows to ``limit`` connections and then lets reads wait. Thread-safe.
 
+    A connection in use belongs to its read alone: should an interrupt tear that apart, the connection is collected,
+    closed, and no longer counted.
+
     :param path: the database file.
     :param limit: most connections.
     :param patience_s: how long a read waits for one, and a connection for SQLite's recovery lock.
@@ -32,52 +36,45 @@ class Readers:
         self._path = path
         self._limit = limit
         self._patience_s = patience_s
-        self._free: list[apsw.Connection] = []
-        self._all: list[apsw.Connection] = []
-        self._opened = 0
+        self._free: SimpleQueue[apsw.Connection] = SimpleQueue()
+        self._living: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
+        self._growing = threading.Lock()
         self._closed = False
+        self._checkpoint = True
         self._forked = False
-        self._changed = threading.Condition(threading.Lock())
 
     def adopt(self, connection: apsw.Connection) -> None:
         """Take over a connection that was opened with ``query_only``."""
-        with self._changed:
-            self._opened += 1
-            self._all.append(connection)
-            self._free.append(connection)
+        with self._growing:
+            self._living.add(connection)
+        self._free.put(connection)
 
     def acquire(self) -> apsw.Connection:
-        """A connection without a transaction; the one used last, whose cache is warm, if there is one.
+        """A connection without a transaction.
 
         :raises StoreBusy: all are in use for longer than the pool's patience.
         :raises StoreStopped: the pool is closed.
         """
-        deadline = time.monotonic() + self._patience_s
-        with self._changed:
-            while True:
-                if self._closed:
-                    raise StoreStopped(f"{self._path} is closed; open it again")
-                if self._free:
-                    return self._free.pop()
-                if self._opened < self._limit:
-                    self._opened += 1
-                    break
-                if not self._changed.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
-                    raise StoreBusy(f"{self._path}: all {self._limit} readers were busy for {self._patience_s:g} s")
-        return self._open()
+        if self._closed:
+            raise StoreStopped(f"{self._path} is closed; open it again")
+        try:
+            return self._free.get_nowait()
+        except Empty:
+            pass
+        with self._growing:
+            if len(self._living) < self._limit:
+                return self._open()
+        try:
+            return self._free.get(timeout=self._patience_s)
+        except Empty:
+            raise StoreBusy(f"{self._path}: all {self._limit} readers were busy for {self._patience_s:g} s") from None
 
     def _open(self) -> apsw.Connection:
         try:
             connection = connect(self._path, busy_timeout_s=self._patience_s, query_only=True)
-        except BaseException as error:
-            with self._changed:
-                self._opened -= 1
-                self._changed.notify()
-            if isinstance(error, apsw.Error):
-                raise translate(error, f"{self._path} cannot be opened") from error
-            raise
-        with self._changed:
-            self._all.append(connection)
+        except apsw.Error as error:
+            raise translate(error, f"{self._path} cannot be opened") from error
+        self._living.add(connection)
         return connection
 
     def release(self, connection: apsw.Connection) -> None:
@@ -86,29 +83,33 @@ class Readers:
             return
         if connection.in_transaction:
             connection.execute("ROLLBACK").fetchall()
-        with self._changed:
-            if not self._closed:
-                self._free.append(connection)
-                self._changed.notify()
-                return
-            self._all.remove(connection)
-        connection.close()
+        if self._closed:
+            disconnect(connection, checkpoint=self._checkpoint)
+        else:
+            self._free.put(connection)
+            if self._closed:
+                self._close_free()
 
-    def close(self) -> None:
-        """Close what is free now and the others when their reads end; idempotent."""
-        with self._changed:
-            self._closed = True
-            free, self._free = self._free, []
-            for connection in free:
-                self._all.remove(connection)
-            self._changed.notify_all()
-        for connection in free:
-            connection.close()
+    def close(self, *, checkpoint: bool = True) -> None:
+        """Close what is free now and the others when their reads end; idempotent.
+
+        :param checkpoint: see :func:`~hermes_core.storage.sqlite.connection.disconnect`.
+        """
+        self._checkpoint = checkpoint
+        self._closed = True
+        self._close_free()
+
+    def _close_free(self) -> None:
+        try:
+            while True:
+                disconnect(self._free.get_nowait(), checkpoint=self._checkpoint)
+        except Empty:
+            return
 
     def leave_in_child(self, keep: Callable[[apsw.Connection], None]) -> None:
-        """In a forked child: keep every connection from ever being closed. Takes no lock, which may be held for ever."""
+        """In a forked child: keep every connection from being closed. Takes no lock, it may be held for ever."""
         self._forked = True
-        for connection in self._all:
+        for connection in list(self._living):
             keep(connection)
 
 

@@ -32,14 +32,12 @@ def select_replacing(
         f"typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
     )
     # The line break ends a comment that the statement may end with.
-    wrapped = f"WITH plain({', '.join(names)}) AS ({sql.rstrip().rstrip(';')}\n) SELECT {cells} FROM plain"
+    wrapped = f"WITH plain({', '.join(names)}) AS ({sql.rstrip().rstrip(';')}\n) SELECT {cells} FROM plain"  # noqa: S608 - names are c0, c1 …
     try:
         rows = connection.execute(wrapped, bindings).fetchall()
     except apsw.SQLError:
         raise _unreadable(error) from error
-    return [
-        tuple(_decode(kind, value) for kind, value in zip(row[::2], row[1::2], strict=True)) for row in rows
-    ]
+    return [tuple(_decode(kind, value) for kind, value in zip(row[::2], row[1::2], strict=True)) for row in rows]
 
 
 def _decode(kind: SQLiteValue, value: SQLiteValue) -> SQLiteValue:

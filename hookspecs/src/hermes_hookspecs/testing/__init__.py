@@ -1,0 +1,74 @@
+"""The conformance kit: suites that say whether a plugin keeps its part of the contract, and what their tests need.
+
+Subclass a suite, give it its fixture, and run pytest::
+
+    from hermes_hookspecs.testing.storage import StorageSuite
+
+    class TestMyStore(StorageSuite):
+        @pytest.fixture
+        def store(self, tmp_path):
+            store = MyBackend().open(StoreOptions(path=tmp_path / "state.db"))
+            yield store
+            store.close()
+
+Needs the extra ``testing`` (pytest and hypothesis). Names are loaded when they are asked for; assert statements of the
+suites are rewritten by pytest, which must be told before the suites are imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.testing.agents import ScriptedAgent as ScriptedAgent
+    from hermes_hookspecs.testing.clock import FakeClock as FakeClock
+    from hermes_hookspecs.testing.keys import KeyBuilderSuite as KeyBuilderSuite
+    from hermes_hookspecs.testing.machine import StoreMachine as StoreMachine
+    from hermes_hookspecs.testing.plugins import PluginSuite as PluginSuite
+    from hermes_hookspecs.testing.plugins import assert_signatures as assert_signatures
+    from hermes_hookspecs.testing.scene import Scene as Scene
+    from hermes_hookspecs.testing.storage import StorageSuite as StorageSuite
+
+__all__ = [
+    "FakeClock",
+    "KeyBuilderSuite",
+    "PluginSuite",
+    "Scene",
+    "ScriptedAgent",
+    "StorageSuite",
+    "StoreMachine",
+    "assert_signatures",
+]
+
+_ROOMS = {
+    "FakeClock": "clock",
+    "KeyBuilderSuite": "keys",
+    "PluginSuite": "plugins",
+    "Scene": "scene",
+    "ScriptedAgent": "agents",
+    "StorageSuite": "storage",
+    "StoreMachine": "machine",
+    "assert_signatures": "plugins",
+}
+
+
+def _rewrite_asserts() -> None:
+    """Let pytest explain failing assertions of the suites; without pytest there is nothing to explain."""
+    try:
+        from pytest import register_assert_rewrite
+    except ImportError:
+        return
+    rooms = ("completeness", "keys", "machine", "plugins", "scene", "storage")
+    register_assert_rewrite(*(f"{__name__}.{room}" for room in rooms))
+
+
+_rewrite_asserts()
+
+
+def __getattr__(name: str) -> object:
+    room = _ROOMS.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{room}"), name)

@@ -1,0 +1,170 @@
+"""``hermes`` and ``hermes chat``: which session, and in which manner."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hermes_cli.conversation import Conversation, Leave, stoppable
+from hermes_cli.recap import build_recap, draw_recap, recap_limits
+from hermes_cli.safe_text import safe_line
+from hermes_cli.streams import input_lines, input_text, is_terminal, width_of
+from hermes_cli.terminal import terminal_source, transient_source
+from hermes_cli.times import ago
+from hermes_hookspecs.principal import operator
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.ports.app import TurnResult
+
+__all__ = ["recap_text", "run"]
+
+
+def run(call: CliCall) -> int:
+    """Talk: one question, lines from a pipe, or a person at a terminal."""
+    source = terminal_source()
+    conversation = Conversation(
+        call.app, source or transient_source(), bound=source is not None, out=call.out, err=call.err
+    )
+    question = _question(call)
+    interactive = question is None and is_terminal(sys.stdin) and (is_terminal(call.out) or is_terminal(call.err))
+    resumed = _choose(conversation, call)
+    if resumed:
+        _greet(conversation, call, full=interactive and is_terminal(call.out))
+    if interactive:
+        from hermes_cli.interactive import talk
+
+        return talk(conversation, call)
+    if question is not None:
+        return _ask_once(conversation, call, question)
+    return _answer_lines(conversation)
+
+
+def _question(call: CliCall) -> str | None:
+    """Return what ``--query`` asks, ``None`` without it."""
+    from hermes_cli.parser import usage_error
+
+    question = call.values["query"]
+    if question is None:
+        if call.values["json"]:
+            raise usage_error("option --json needs --query here", "option --json")
+        return None
+    text = input_text() if question == "-" else str(question)
+    if not text.strip():
+        raise usage_error("there is nothing to ask: the text of --query is empty", "option --query")
+    return text
+
+
+def _choose(conversation: Conversation, call: CliCall) -> bool:
+    """Let the conversation show an earlier session where an option says so; return whether it does."""
+    name = call.values["continue"]
+    reference = call.values["resume"]
+    if reference is None:
+        reference = call.values["session"]
+    if reference is None and name:
+        reference = name
+    if reference is not None:
+        conversation.resume(str(reference))
+    elif name is not None:
+        conversation.go_on()
+    else:
+        return False
+    return True
+
+
+def _greet(conversation: Conversation, call: CliCall, *, full: bool) -> None:
+    """Show what is gone on with: a panel on a terminal, one line on stderr elsewhere."""
+    if full and call.app.setting("display", "resume_display") == "full":
+        print(recap_text(conversation, call.width or 80), file=call.out, flush=True)
+    else:
+        print(_summary(conversation), file=call.err, flush=True)
+
+
+def _heading(conversation: Conversation) -> str:
+    lineage = conversation.lineage()
+    if lineage is None:
+        return "a new session"
+    return safe_line(f"{lineage.title} ({lineage.tip})" if lineage.title else lineage.tip)
+
+
+def _summary(conversation: Conversation) -> str:
+    lineage = conversation.lineage()
+    if lineage is None:
+        return "hermes: going on with a new session"
+    count = f"{lineage.message_count} message{'' if lineage.message_count == 1 else 's'}"
+    when = ago(conversation.app.clock.now(), lineage.last_activity)
+    return f"hermes: going on with {_heading(conversation)}: {count}, {when}"
+
+
+def recap_text(conversation: Conversation, width: int) -> str:
+    """Return the recap panel of the session that is shown. Reads the whole transcript."""
+    from hermes_cli.entrances import Entrances
+
+    entry = conversation.entry
+    if entry is None:
+        return ""
+    store = conversation.app.store
+    rows = store.messages(entry.lineage_id, operator())
+    entrances = Entrances(store.turns(entry.lineage_id, operator()))
+    recap = build_recap(rows, recap_limits(conversation.app), entrances.name)
+    if not recap.entries and not recap.earlier:
+        return _summary(conversation)
+    return "\n".join(draw_recap(recap, _heading(conversation), width))
+
+
+def _ask_once(conversation: Conversation, call: CliCall, question: str) -> int:
+    import asyncio
+
+    as_json = bool(call.values["json"])
+    if is_terminal(call.err) and not as_json:
+        conversation.status.follow(width_of(call.err))
+    try:
+        said = asyncio.run(stoppable(conversation.take(question, answer=not as_json)))
+    except Leave:
+        return 0
+    if said is None:
+        raise KeyboardInterrupt
+    if as_json and said.result is not None:
+        from hermes_cli.records import print_json
+
+        print_json(call.out, _result_record(said.result))
+    return 0 if said.ok else 1
+
+
+def _result_record(result: TurnResult) -> dict[str, object]:
+    usage = result.usage
+    return {
+        "session_id": result.entry.session_id,
+        "lineage_id": result.entry.lineage_id,
+        "title": result.entry.title,
+        "turn_id": result.turn.id,
+        "outcome": result.turn.outcome,
+        "reason": result.turn.reason,
+        "text": result.text,
+        "model": None if usage is None else usage.model,
+        "input_tokens": None if usage is None else usage.input_tokens,
+        "output_tokens": None if usage is None else usage.output_tokens,
+        "cache_read_tokens": None if usage is None else usage.cache_read_tokens,
+        "cache_write_tokens": None if usage is None else usage.cache_write_tokens,
+        "estimated_cost_usd": None if usage is None else usage.estimated_cost_usd,
+        "waited_s": result.waited_s,
+    }
+
+
+def _answer_lines(conversation: Conversation) -> int:
+    """Answer stdin line by line; the loop rests while the next line is read, so Ctrl-C ends the program at once."""
+    import asyncio
+
+    status = 0
+    with asyncio.Runner() as runner:
+        for line in input_lines():
+            if not line.strip():
+                continue
+            try:
+                said = runner.run(stoppable(conversation.take(line)))
+            except Leave:
+                break
+            if said is None:
+                raise KeyboardInterrupt
+            status = status or (0 if said.ok else 1)
+    return status

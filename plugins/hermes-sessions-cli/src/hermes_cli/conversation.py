@@ -1,0 +1,227 @@
+"""A conversation at this terminal: what is shown, and what happens to a line that was typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_cli.answers import AnswerPrinter, StatusLine
+from hermes_cli.safe_text import safe_line, safe_text
+from hermes_hookspecs.errors import HermesError, LeaseBusy, StorageError
+from hermes_hookspecs.principal import operator
+from hermes_hookspecs.turns import DONE
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine
+    from typing import TextIO, TypeVar
+
+    from hermes_hookspecs.ports.app import App, TurnResult
+    from hermes_hookspecs.sessions import Lineage, SessionEntry
+    from hermes_hookspecs.source import SessionSource
+
+    T = TypeVar("T")
+
+__all__ = ["Conversation", "Leave", "Said", "stoppable"]
+
+_LEAVE = ("/quit", "/exit")
+_PATIENCE_S = 0.4
+"""Seconds of silence before the status line shows up."""
+
+
+class Leave(Exception):
+    """The entrance is asked to close; no error, but the way out of a loop that reads lines."""
+
+
+class Said:
+    """What became of one line: ``ok``, and for a message its ``result``."""
+
+    __slots__ = ("ok", "result")
+
+    def __init__(self, ok: bool, result: TurnResult | None = None) -> None:
+        self.ok = ok
+        self.result = result
+
+
+async def stoppable(work: Coroutine[object, object, T]) -> T | None:
+    """Run ``work``; Ctrl-C cancels it, lets it clean up, and ``None`` is returned. In the main thread only.
+
+    :raises asyncio.CancelledError: somebody else cancelled the caller.
+    """
+    import asyncio
+    import signal
+
+    loop = asyncio.get_running_loop()
+    task: asyncio.Task[T] = loop.create_task(work)
+    stopped = False
+
+    def stop(_signal: int, _frame: object) -> None:
+        nonlocal stopped
+        stopped = True
+        loop.call_soon_threadsafe(task.cancel)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if not stopped:
+            task.cancel()
+            raise
+        return None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Conversation:
+    """One entrance and the session that it shows, which is made with the first message and not before.
+
+    :param bound: the key of ``source`` leads to what is shown; false for a program without a terminal.
+    """
+
+    def __init__(self, app: App, source: SessionSource, *, bound: bool, out: TextIO, err: TextIO) -> None:
+        self.app = app
+        self.source = source
+        self.bound = bound
+        self.entry: SessionEntry | None = None
+        self._out = out
+        self._err = err
+        self.status = StatusLine(err)
+
+    # what is shown
+    def resume(self, reference: str) -> SessionEntry:
+        """Show the session that ``reference`` means. :raises SessionNotFound, AmbiguousReference: as in ``resolve``."""
+        found = self.app.resolve(reference, self.app.principal(self.source))
+        return self._show(found.lineage.id)
+
+    def go_on(self) -> SessionEntry:
+        """Show the session that this terminal showed last, else the latest one of any terminal.
+
+        :raises HermesError: there is none.
+        """
+        from hermes_hookspecs.sessions import SessionFilter
+
+        if self.bound:
+            route = self.app.store.route(self.app.session_key(self.source))
+            if route is not None and route.lineage_id is not None:
+                return self._show(route.lineage_id)
+        where = SessionFilter(source=self.source.platform, empty=False)
+        latest = self.app.store.summaries(self.app.principal(self.source), where=where, limit=1)
+        if not latest:
+            raise HermesError("there is no earlier session to go on with; `hermes` begins one")
+        return self._show(latest[0].lineage_id)
+
+    def _show(self, lineage_id: str) -> SessionEntry:
+        from hermes_hookspecs.ids import LineageId
+
+        self.entry = self.app.resume_session(self.source, LineageId(lineage_id), bind=self.bound)
+        return self.entry
+
+    def lineage(self) -> Lineage | None:
+        """Return the conversation that is shown, as it stands now; ``None`` before the first message."""
+        return None if self.entry is None else self.app.store.lineage(self.entry.lineage_id, operator())
+
+    def _session(self) -> SessionEntry:
+        """Return the session to speak in, made if need be."""
+        if self.entry is None:
+            if self.bound:
+                self.entry = self.app.get_or_create_session(self.source, force_new=True)
+            else:
+                self.entry = self.app.new_session(self.source)
+        return self.entry
+
+    # what was typed
+    async def take(self, text: str, *, answer: bool = True) -> Said:
+        """Do what one line asks for, and print what comes of it.
+
+        :param answer: print the answer of a message.
+        :raises Leave: it asks to close this entrance.
+        :raises HermesError: what ends the whole entrance: a store that fails, a lease that could not be had.
+        """
+        if text.strip().lower() in _LEAVE:
+            raise Leave
+        try:
+            if text.lstrip().startswith("/"):
+                said = await self._command(text.strip())
+                if said is not None:
+                    return said
+            return await self._message(text, answer=answer)
+        except (StorageError, LeaseBusy):
+            raise
+        except HermesError as error:
+            self.complain(str(error))
+            return Said(False)
+
+    def complain(self, text: str) -> None:
+        """Print one line about what went wrong to stderr."""
+        self.status.clear()
+        print(f"hermes: {safe_line(text)}", file=self._err, flush=True)
+
+    async def _command(self, text: str) -> Said | None:
+        reply = await self.app.command(text, self.source, self.entry)
+        if reply is None:
+            return None
+        if reply.entry is not None:
+            self.entry = reply.entry
+        elif reply.released:
+            self.entry = None
+        if reply.text:
+            print(safe_text(reply.text), file=self._err if reply.failed else self._out, flush=True)
+        if reply.leave:
+            raise Leave
+        return Said(not reply.failed)
+
+    async def _message(self, text: str, *, answer: bool) -> Said:
+        printer = AnswerPrinter(self._out, self.status)
+        ticker = self._ticker(printer)
+        try:
+            result = await self.app.ask_async(
+                text,
+                self.source,
+                entry=self._session(),
+                on_event=printer.event if answer else None,
+                on_wait=self._waiting,
+            )
+        except BaseException:
+            await _ended(ticker)
+            self.status.clear()
+            printer.finish(None)
+            raise
+        await _ended(ticker)
+        self.status.clear()
+        self.entry = result.entry
+        if answer:
+            printer.finish(result)
+        if result.turn.outcome != DONE:
+            self.complain(f"the answer {result.turn.outcome}: {result.turn.reason}".rstrip(": "))
+        return Said(result.turn.outcome == DONE, result)
+
+    def _waiting(self, who: str) -> None:
+        self.status.clear()
+        print(f"hermes: waiting: {safe_line(who)}", file=self._err, flush=True)
+
+    def _ticker(self, printer: AnswerPrinter) -> asyncio.Task[None] | None:
+        """Start what keeps the status line up to date, where there is a terminal to show it."""
+        if not self.status.is_lively:
+            return None
+        import asyncio
+
+        return asyncio.get_running_loop().create_task(_tick(self.status, printer, self.app.clock.monotonic))
+
+
+async def _tick(status: StatusLine, printer: AnswerPrinter, monotonic: Callable[[], float]) -> None:
+    import asyncio
+
+    began = monotonic()
+    await asyncio.sleep(_PATIENCE_S)
+    while True:
+        if not printer.writing:
+            status.show(f"... {printer.label or 'thinking'} {monotonic() - began:.0f} s (Ctrl-C stops)")
+        await asyncio.sleep(1)
+
+
+async def _ended(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task of ours and wait for its end."""
+    if task is not None:
+        import asyncio
+
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

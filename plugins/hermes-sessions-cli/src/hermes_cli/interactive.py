@@ -1,0 +1,112 @@
+"""A person at a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_cli.conversation import Leave, stoppable
+from hermes_cli.safe_text import safe_line
+from hermes_cli.streams import is_terminal, width_of
+from hermes_hookspecs.errors import LeaseBusy, StoreBusy
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+    from hermes_cli.conversation import Conversation
+    from hermes_hookspecs.commands import CliCall
+
+__all__ = ["talk"]
+
+_PROMPT = "> "
+
+
+def talk(conversation: Conversation, call: CliCall) -> int:
+    """Prompt, answer, prompt again until the person leaves; then say how to come back."""
+    import asyncio
+
+    conversation.status.follow(width_of(call.err))
+    print("Hermes. /help shows the commands, Ctrl-D leaves.", file=call.err, flush=True)
+    session = _prompt_session(conversation, call)
+    asyncio.run(_talk(conversation, call, session))
+    _farewell(conversation, call)
+    return 0
+
+
+async def _talk(conversation: Conversation, call: CliCall, session: PromptSession[str]) -> None:
+    while True:
+        try:
+            text = await session.prompt_async(_PROMPT)
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            continue
+        if not text.strip():
+            continue
+        before = None if conversation.entry is None else conversation.entry.lineage_id
+        try:
+            said = await stoppable(conversation.take(text))
+        except Leave:
+            return
+        except (LeaseBusy, StoreBusy) as error:
+            conversation.complain(str(error))  # nothing was kept of the message; the person may try again
+            continue
+        if said is None:
+            print("(stopped)", file=call.err, flush=True)
+        elif said.result is None and conversation.entry is not None and conversation.entry.lineage_id != before:
+            _show_recap(conversation, call)
+
+
+def _show_recap(conversation: Conversation, call: CliCall) -> None:
+    """Show what a command has put before the person, as the resume options do."""
+    lineage = conversation.lineage()
+    if lineage is not None and lineage.message_count and is_terminal(call.out):
+        from hermes_cli.chat import recap_text
+
+        if call.app.setting("display", "resume_display") == "full":
+            print(recap_text(conversation, width_of(call.out) or 80), file=call.out, flush=True)
+
+
+def _prompt_session(conversation: Conversation, call: CliCall) -> PromptSession[str]:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.output import create_output
+
+    commands = conversation.app.commands(conversation.source.platform)
+    words = sorted({f"/{command.name}" for command in commands} | {"/quit"})
+    out = call.out if is_terminal(call.out) else call.err  # `hermes > answers.txt` still prompts
+    return PromptSession(
+        completer=WordCompleter(words, sentence=True),
+        complete_while_typing=False,
+        key_bindings=_keys(),
+        multiline=True,
+        output=create_output(stdout=out),
+        enable_history_search=True,
+    )
+
+
+def _keys() -> KeyBindings:
+    """Return the keys: Enter sends, also a text of several lines; Alt-Enter begins a line; Ctrl-C clears."""
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    @keys.add("c-j")
+    def send(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def _farewell(conversation: Conversation, call: CliCall) -> None:
+    """Print the id that goes on, which compression or a command may have changed, and how to come back to it."""
+    lineage = conversation.lineage()
+    if lineage is None or not lineage.message_count:
+        return
+    name = safe_line(f"{lineage.tip} ({lineage.title})" if lineage.title else lineage.tip)
+    print(f"Session {name}. Go on with: hermes -c   or: hermes -r {safe_line(lineage.tip)}", file=call.err, flush=True)

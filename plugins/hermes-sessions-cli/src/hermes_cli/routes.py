@@ -1,0 +1,138 @@
+"""``hermes routes list`` and ``hermes routes explain``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_cli.columns import layout
+from hermes_cli.safe_text import safe_line
+from hermes_cli.times import ago, utc_time
+from hermes_hookspecs.errors import HermesError
+from hermes_hookspecs.ids import SessionKey
+from hermes_hookspecs.principal import operator
+from hermes_hookspecs.source import DEFAULT_ACCOUNT, SessionSource
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.sessions import Lineage, Route
+
+__all__ = ["explain", "list_routes"]
+
+
+def list_routes(call: CliCall) -> int:
+    """Print routes, last used first: the key, and the session it leads to."""
+    store = call.app.store
+    limit = call.values["limit"]
+    routes = store.routes(limit=limit if isinstance(limit, int) else None)
+    found = []
+    for route in routes:
+        lineage = None if route.lineage_id is None else store.lineage(route.lineage_id, operator())
+        found.append((route, lineage))
+    if call.values["json"]:
+        from hermes_cli.records import print_json
+
+        print_json(call.out, [_record(route, lineage) for route, lineage in found])
+        return 0
+    if not found:
+        print("No routes yet; the first message of a chat or a terminal makes one.", file=call.err)
+        return 0
+    now = call.app.clock.now()
+    rows = [["KEY", "SESSION", "LAST USED", "TITLE"]]
+    for route, lineage in found:
+        when = utc_time(route.updated_at) if call.width is None else ago(now, route.updated_at)
+        session = "-" if lineage is None else safe_line(lineage.tip)
+        title = route.pending_title if lineage is None else lineage.title
+        rows.append([safe_line(route.key), session, when, safe_line(title or "-")])
+    for line in layout(rows, width=call.width, giving=3):
+        print(line, file=call.out)
+    left_out = store.stats().routes - len(found)
+    if left_out > 0:
+        call.out.flush()
+        print(f"{left_out} more (--limit shows more)", file=call.err)
+    return 0
+
+
+def _record(route: Route, lineage: Lineage | None) -> dict[str, object]:
+    source = route.source
+    return {
+        "session_key": route.key,
+        "session_id": None if lineage is None else lineage.tip,
+        "lineage_id": route.lineage_id,
+        "title": None if lineage is None else lineage.title,
+        "pending_title": route.pending_title,
+        "source": source.platform,
+        "account_id": source.account_id,
+        "chat_type": source.chat_type,
+        "scope_id": source.scope_id,
+        "chat_id": source.chat_id,
+        "thread_id": source.thread_id,
+        "user_id": source.user_id,
+        "user_id_alt": source.user_id_alt,
+        "profile": source.profile,
+        "key_version": route.key_version,
+        "group_sessions_per_user": route.policy.group_sessions_per_user,
+        "thread_sessions_per_user": route.policy.thread_sessions_per_user,
+        "created_at": route.created_at,
+        "updated_at": route.updated_at,
+    }
+
+
+def explain(call: CliCall) -> int:
+    """Print why a message lands where it lands: of a key, of a described source, or of this terminal."""
+    explained = call.app.explain_route(_source(call))
+    if call.values["json"]:
+        from hermes_cli.records import print_json
+
+        lineage = explained.lineage
+        print_json(
+            call.out,
+            {
+                "session_key": explained.key,
+                "session_id": explained.session_id,
+                "lineage_id": None if lineage is None else lineage.id,
+                "title": None if lineage is None else lineage.title,
+                "reasons": [{"name": name, "value": value} for name, value in explained.lines],
+            },
+        )
+        return 0
+    rows = [["key", safe_line(explained.key)]]
+    rows += [[safe_line(name), safe_line(value)] for name, value in explained.lines]
+    if explained.session_id is None:
+        rows.append(["session", "none yet: the next message makes one"])
+    else:
+        title = explained.lineage.title if explained.lineage is not None else None
+        rows.append(["session", safe_line(f"{explained.session_id} ({title})" if title else explained.session_id)])
+    for line in layout(rows, width=None, giving=1):
+        print(line, file=call.out)
+    return 0
+
+
+def _text(call: CliCall, name: str) -> str | None:
+    value = call.values[name]
+    return value if isinstance(value, str) else None
+
+
+def _source(call: CliCall) -> SessionSource:
+    key, platform = _text(call, "key"), _text(call, "platform")
+    described = any(_text(call, name) for name in ("account", "scope", "chat", "thread", "user", "user_alt"))
+    if key is not None:
+        if platform is not None or described:
+            raise HermesError("give a key or describe a source, not both")
+        route = call.app.store.route(SessionKey(key))
+        if route is None:
+            raise HermesError(f"no route has the key {key!r}; `hermes routes list` shows what there is")
+        return route.source
+    if platform is None and not described:
+        from hermes_cli.terminal import terminal_source, transient_source
+
+        return terminal_source() or transient_source()
+    return SessionSource(
+        platform=platform or "cli",
+        chat_type=_text(call, "chat_type") or "dm",
+        account_id=_text(call, "account") or DEFAULT_ACCOUNT,
+        scope_id=_text(call, "scope"),
+        chat_id=_text(call, "chat"),
+        thread_id=_text(call, "thread"),
+        user_id=_text(call, "user"),
+        user_id_alt=_text(call, "user_alt"),
+    )

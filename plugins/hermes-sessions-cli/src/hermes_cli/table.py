@@ -1,0 +1,174 @@
+"""The commands of this entrance, as plain descriptions; their code is imported when they are called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hermes_hookspecs.commands import CliArgument, CliCommand, CliOption
+
+__all__ = ["CHAT", "COMMANDS"]
+
+_JSON = CliOption(names=("--json",), kind="flag", help="Print JSON: an array for a list, an object for one thing.")
+_SOURCE = CliOption(names=("--source",), metavar="PLATFORM", help="Only this platform: cli, feishu, slack, ...")
+_REF = CliArgument(name="ref", help="Session id, title, or an unambiguous beginning of an id.")
+_SESSIONS = "List, show, rename, export and delete sessions."
+
+CHAT: Final = CliCommand(
+    path=("chat",),
+    summary="Talk; what bare `hermes` does.",
+    run="hermes_cli.chat:run",
+    options=(
+        CliOption(
+            names=("--query", "-q"), metavar="TEXT", help="Ask one question, print the answer, leave; - reads stdin."
+        ),
+        CliOption(
+            names=("--continue", "-c"),
+            kind="optional",
+            metavar="[NAME]",
+            help="Go on with the session NAME; without it with this terminal's, else with the latest of the terminal.",
+        ),
+        CliOption(names=("--resume", "-r"), metavar="REF", help="Go on with a session; wins over --continue."),
+        CliOption(names=("--session",), metavar="REF", help="The same, for `--session=ID --continue`."),
+        CliOption(names=("--agent",), metavar="NAME", help="Who answers (see `hermes agents`)."),
+        CliOption(names=("--json",), kind="flag", help="With --query: print the answer as one JSON object."),
+    ),
+    details=(
+        "On a terminal: Enter sends, Alt-Enter begins a new line, Ctrl-C clears the line or stops the answer, Ctrl-D "
+        "leaves, /help shows the commands. With stdin from a pipe each line is one message or one /command; answers "
+        "go to stdout, everything else to stderr, and the exit status is 1 when one of them failed."
+    ),
+)
+"""The command that a command line without a command means."""
+
+COMMANDS: Final = (
+    CHAT,
+    CliCommand(
+        path=("sessions", "list"),
+        group_summary=_SESSIONS,
+        summary="List conversations, last active first.",
+        run="hermes_cli.listing:run",
+        options=(
+            _SOURCE,
+            CliOption(
+                names=("--limit", "-n"),
+                kind="int",
+                least=1,
+                most=1_000_000,
+                metavar="N",
+                help="Most rows [default: 20; with --all no limit].",
+            ),
+            CliOption(names=("--all", "-a"), kind="flag", help="Also archived ones, and those without a message."),
+            _JSON,
+        ),
+        details=(
+            "What is left out is counted in a last line, so that the numbers add up with `hermes sessions stats`. "
+            "A preview in quotes stands where there is no title. In a pipe nothing is cut and times are UTC."
+        ),
+    ),
+    CliCommand(
+        path=("sessions", "show"),
+        summary="Show a conversation: what is known of it, and what was said.",
+        run="hermes_cli.showing:run",
+        arguments=(_REF,),
+        options=(
+            CliOption(
+                names=("--last", "-n"), kind="int", least=0, most=10**9, metavar="N", help="Only the last N messages."
+            ),
+            _JSON,
+        ),
+        details="The entrance (platform, account, person) is named wherever it changes.",
+    ),
+    CliCommand(
+        path=("sessions", "rename"),
+        summary="Give a conversation a title; an empty one takes it away.",
+        run="hermes_cli.editing:rename",
+        arguments=(_REF, CliArgument(name="title", many=True, help="At most 100 characters; words are joined.")),
+        options=(_JSON,),
+    ),
+    CliCommand(
+        path=("sessions", "export"),
+        summary="Write conversations as JSON lines, one a line.",
+        run="hermes_cli.exporting:run",
+        arguments=(
+            CliArgument(name="out", required=False, help="File, existing folder (one file each), or - for stdout."),
+        ),
+        options=(
+            _SOURCE,
+            CliOption(names=("--session-id",), metavar="REF", help="Only this conversation."),
+        ),
+        details="A file is replaced in one step once everything is written; files have mode 0600.",
+    ),
+    CliCommand(
+        path=("sessions", "delete"),
+        summary="Delete a conversation for good, all its segments.",
+        run="hermes_cli.editing:delete",
+        arguments=(_REF,),
+        options=(
+            CliOption(names=("--yes", "-y"), kind="flag", help="Do not ask."),
+            CliOption(names=("--force",), kind="flag", help="Stop a turn that is running there first."),
+            _JSON,
+        ),
+    ),
+    CliCommand(
+        path=("sessions", "stats"),
+        summary="Count conversations, sessions and messages, also by platform.",
+        run="hermes_cli.counting:run",
+        options=(_JSON,),
+    ),
+    CliCommand(
+        path=("routes", "list"),
+        group_summary="Which address leads to which session, and why.",
+        summary="List routes, last used first.",
+        run="hermes_cli.routes:list_routes",
+        options=(
+            CliOption(
+                names=("--limit", "-n"),
+                kind="int",
+                default=50,
+                least=1,
+                most=1_000_000,
+                metavar="N",
+                help="Most rows [default: 50].",
+            ),
+            _JSON,
+        ),
+    ),
+    CliCommand(
+        path=("routes", "explain"),
+        summary="Say why a message lands where it lands; changes nothing.",
+        run="hermes_cli.routes:explain",
+        arguments=(CliArgument(name="key", required=False, help="A session key that `routes list` shows."),),
+        options=(
+            CliOption(names=("--platform",), metavar="NAME", help="Platform of the message [default: this terminal]."),
+            CliOption(names=("--chat-type",), default="dm", metavar="TYPE", help="dm, group, channel, thread, ..."),
+            CliOption(names=("--account",), metavar="ALIAS", help="Account that receives it."),
+            CliOption(names=("--scope",), metavar="ID", help="Workspace or tenant."),
+            CliOption(names=("--chat",), metavar="ID", help="Conversation."),
+            CliOption(names=("--thread",), metavar="ID", help="Thread or topic."),
+            CliOption(names=("--user",), metavar="ID", help="Sender."),
+            CliOption(names=("--user-alt",), metavar="ID", help="More stable id of the sender."),
+            _JSON,
+        ),
+    ),
+    CliCommand(
+        path=("plugins", "list"),
+        group_summary="What is plugged in.",
+        summary="List plugins with their stage, and why one is not loaded.",
+        run="hermes_cli.inventory:plugins",
+        options=(_JSON,),
+    ),
+    CliCommand(
+        path=("agents",),
+        summary="List the agents that --agent takes.",
+        run="hermes_cli.inventory:agents",
+        options=(_JSON,),
+    ),
+    CliCommand(
+        path=("config", "show"),
+        group_summary="What is configured.",
+        summary="Print every setting in force; secrets are masked.",
+        run="hermes_cli.inventory:settings",
+        options=(CliOption(names=("--origin",), kind="flag", help="Also print where each value comes from."), _JSON),
+    ),
+)
+"""All of them, in the order of the help."""

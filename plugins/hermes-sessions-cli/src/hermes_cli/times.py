@@ -1,0 +1,57 @@
+"""Points in time and sizes, as people read them."""
+
+from __future__ import annotations
+
+import time
+
+__all__ = ["ago", "local_time", "size_text", "utc_time"]
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def _stamp(at_ms: int, form: str, *, local: bool) -> str:
+    try:
+        return time.strftime(form, (time.localtime if local else time.gmtime)(at_ms // 1000))
+    except (OverflowError, ValueError, OSError):
+        return str(at_ms)  # an imported row may carry any number
+
+
+def local_time(at_ms: int) -> str:
+    """Return UTC milliseconds as local time: ``2026-09-01 14:03``."""
+    return _stamp(at_ms, "%Y-%m-%d %H:%M", local=True)
+
+
+def utc_time(at_ms: int) -> str:
+    """Return UTC milliseconds as ``2026-09-01T12:03:07Z``, without blanks: one field for a program that splits."""
+    return _stamp(at_ms, "%Y-%m-%dT%H:%M:%SZ", local=False)
+
+
+def ago(now_ms: int, at_ms: int) -> str:
+    """Return how long ago something was: ``just now``, ``5 min ago``, ``3 h ago``, ``2 d ago``, then the date.
+
+    The future, which a corrected clock leaves behind, is ``just now``.
+    """
+    seconds = (now_ms - at_ms) // 1000
+    if seconds < _MINUTE:
+        return "just now"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE} min ago"
+    if seconds < _DAY:
+        return f"{seconds // _HOUR} h ago"
+    if seconds < 30 * _DAY:
+        return f"{seconds // _DAY} d ago"
+    return _stamp(at_ms, "%Y-%m-%d", local=True)
+
+
+def size_text(size: int | None) -> str:
+    """Return a number of bytes as ``812 B``, ``3.4 MiB``; ``unknown`` for ``None``."""
+    if size is None:
+        return "unknown"
+    if size < 1024:
+        return f"{size} B"
+    amount = float(size)
+    for unit in ("KiB", "MiB", "GiB"):
+        amount /= 1024
+        if amount < 1024:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1024:.1f} TiB"

@@ -1,0 +1,74 @@
+"""The agent without a model: answers with what it finds in past sessions.
+
+It is what a fresh installation talks with, so it also says what can be typed. It reads with the principal of its
+turn: what others said elsewhere is not there for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.ports.agent import AssistantStep
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.ports.agent import AgentEvent, TurnContext
+    from hermes_hookspecs.sessions import SessionSummary
+
+__all__ = ["RecallAgent"]
+
+_SHOWN = 5
+_SNIPPET = 160
+
+
+class RecallAgent:
+    """Searches earlier sessions for the words of the message and lists what it found."""
+
+    name = "recall"
+    model: str | None = None
+
+    async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+        """Yield one step with the answer."""
+        found = await asyncio.to_thread(turn.history.search, turn.text, limit=_SHOWN)
+        recent = () if found else await asyncio.to_thread(turn.history.recent, limit=_SHOWN)
+        yield AssistantStep(content=_answer(turn, found, recent), finish_reason="stop")
+
+
+def _answer(
+    turn: TurnContext, found: Sequence[tuple[SessionSummary, Message]], recent: Sequence[SessionSummary]
+) -> str:
+    """Return what is said: what was found, else what there is, then what can be typed."""
+    lines: list[str] = []
+    if found:
+        lines.append(f"Earlier sessions that mention “{_short(turn.text, 60)}”:")
+        lines += [f"- {_name(summary)}: {row.role}: {_around(row.content, turn.text)}" for summary, row in found]
+    else:
+        lines.append(f"I kept your message. No earlier session mentions “{_short(turn.text, 60)}”.")
+        if recent:
+            lines.append("Lately you talked in:")
+            lines += [f"- {_name(summary)}: {_short(summary.preview, 80)}" for summary in recent]
+    if turn.commands:
+        lines.append("Commands: " + "  ".join(f"/{name}" for name, _ in turn.commands))
+    return "\n".join(lines)
+
+
+def _name(summary: SessionSummary) -> str:
+    return f"{summary.title} ({summary.session_id})" if summary.title else summary.session_id
+
+
+def _short(text: str, limit: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _around(content: str, query: str) -> str:
+    """Return the neighbourhood of the first word that is found, on one line."""
+    line = " ".join(content.split())
+    lowered = line.lower()
+    places = [lowered.find(word.lower()) for word in query.split()]
+    start = max(0, min((place for place in places if place >= 0), default=0) - _SNIPPET // 3)
+    piece = line[start : start + _SNIPPET]
+    return f"{'…' if start else ''}{piece}{'…' if start + _SNIPPET < len(line) else ''}"

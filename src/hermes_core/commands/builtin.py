@@ -1,0 +1,157 @@
+"""The commands that the core brings: help, new, title, resume, sessions, status."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.commands import Command, CommandReply
+from hermes_hookspecs.errors import SessionError
+from hermes_hookspecs.markers import hookimpl
+from hermes_hookspecs.sessions import SessionFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_hookspecs.commands import CommandCall
+    from hermes_hookspecs.sessions import SessionSummary
+
+__all__ = ["BUILTIN_COMMANDS", "CommandsPlugin"]
+
+_LISTED = 10
+
+
+async def _help(call: CommandCall) -> CommandReply:
+    """List what can be typed here."""
+    commands = call.app.commands(call.source.platform)
+    width = max((len(_form(command)) for command in commands), default=0)
+    return CommandReply(text="\n".join(f"{_form(command):<{width}}  {command.summary}" for command in commands))
+
+
+def _form(command: Command) -> str:
+    return f"/{command.name} {command.usage}".rstrip()
+
+
+async def _new(call: CommandCall) -> CommandReply:
+    """Let go of the session; the next message begins another, titled if a title was given."""
+    try:
+        title = call.app.check_title(call.arguments or None, call.source)
+    except SessionError as error:
+        return CommandReply(text=str(error), failed=True)
+    left = call.app.leave_session(call.source, call.entry, title=title, control_id=call.control_id)
+    what = f"Left {_called(left)}; it is kept. " if left is not None else ""
+    name = f" called {title!r}" if title else ""
+    return CommandReply(text=f"{what}Your next message begins a new session{name}.", released=True)
+
+
+def _called(summary: SessionSummary) -> str:
+    return f"{summary.title!r} ({summary.session_id})" if summary.title else summary.session_id
+
+
+async def _title(call: CommandCall) -> CommandReply:
+    """Show or set the title of the session."""
+    if call.entry is None:
+        return CommandReply(text="There is no session yet; send a message first.", failed=True)
+    if not call.arguments:
+        lineage = call.app.store.lineage(call.entry.lineage_id, call.principal)
+        title = None if lineage is None else lineage.title
+        return CommandReply(text=f"Title: {title}" if title else "This session has no title; /title NAME gives it one.")
+    try:
+        title = call.app.rename_session(call.entry.lineage_id, call.arguments)
+    except SessionError as error:
+        return CommandReply(text=str(error), failed=True)
+    return CommandReply(text=f"Title: {title}" if title else "The title is gone.")
+
+
+async def _resume(call: CommandCall) -> CommandReply:
+    """Go on with an earlier session: by id, title, unique beginning of an id, or number in the list."""
+    if not call.arguments:
+        return _listed(call, "Earlier sessions; /resume NUMBER, ID or TITLE goes on with one:")
+    reference = call.arguments.strip("<>[]\"'“”‘’ ")
+    try:
+        resolved = call.app.resolve(reference, call.principal)
+        lineage_id = resolved.lineage.id
+    except SessionError as error:
+        numbered = _by_number(call, reference)
+        if numbered is None:
+            return CommandReply(text=str(error), failed=True)
+        lineage_id = numbered.lineage_id
+    if call.entry is not None and call.entry.lineage_id == lineage_id:
+        return CommandReply(text="You are in that session already.", entry=call.entry)
+    entry = call.app.resume_session(call.source, lineage_id, control_id=call.control_id)
+    lineage = call.app.store.lineage(lineage_id, call.principal)
+    count = 0 if lineage is None else lineage.message_count
+    name = f"{entry.title!r} ({entry.session_id})" if entry.title else entry.session_id
+    return CommandReply(text=f"Back in {name}, {count} message{'' if count == 1 else 's'}.", entry=entry)
+
+
+def _by_number(call: CommandCall, reference: str) -> SessionSummary | None:
+    """Return the session at a place of the list; a title or an id that is a number went first."""
+    if not (reference.isascii() and reference.isdigit()):
+        return None
+    summaries = _recent(call)
+    place = int(reference) if len(reference) < 4 else 0
+    return summaries[place - 1] if 1 <= place <= len(summaries) else None
+
+
+def _recent(call: CommandCall) -> list[SessionSummary]:
+    found = call.app.store.summaries(call.principal, where=SessionFilter(empty=False), limit=_LISTED)
+    return list(found)
+
+
+async def _sessions(call: CommandCall) -> CommandReply:
+    """List the latest sessions."""
+    return _listed(call, "Latest sessions:")
+
+
+def _listed(call: CommandCall, heading: str) -> CommandReply:
+    summaries = _recent(call)
+    if not summaries:
+        return CommandReply(text="There is no earlier session.")
+    here = None if call.entry is None else call.entry.lineage_id
+    lines = [
+        f"{place:>2}. {one.session_id}  {one.title or one.preview}{'  (here)' if one.lineage_id == here else ''}"
+        for place, one in enumerate(summaries, 1)
+    ]
+    return CommandReply(text="\n".join([heading, *lines]))
+
+
+async def _status(call: CommandCall) -> CommandReply:
+    """Say which session this is and who works in it."""
+    app, source = call.app, call.source
+    lines = [("profile", app.profile), ("store", app.store.location)]
+    if call.entry is None:
+        lines.append(("session", "none yet; your next message begins one"))
+    else:
+        lineage = app.store.lineage(call.entry.lineage_id, call.principal)
+        session = app.store.session(call.entry.session_id, call.principal)
+        lease = app.store.lease(call.entry.lineage_id)
+        lines += [
+            ("session", call.entry.session_id),
+            ("title", (lineage and lineage.title) or "none"),
+            ("key", call.entry.session_key),
+            ("model", (session and session.model) or "none yet"),
+            ("messages", str(lineage.message_count if lineage else 0)),
+            ("turn", "none" if lease is None or lease.holder is None else f"running in {lease.holder.describe()}"),
+        ]
+    lines.append(("entrance", f"{source.platform} / {source.account_id}"))
+    width = max(len(name) for name, _ in lines)
+    return CommandReply(text="\n".join(f"{name:<{width}}  {value}" for name, value in lines))
+
+
+BUILTIN_COMMANDS = (
+    Command(name="help", summary="what can be typed here", run=_help),
+    Command(name="new", summary="begin a new session; this one is kept", usage="[TITLE]", aliases=("reset",), run=_new),
+    Command(name="title", summary="show or set the title", usage="[TITLE]", run=_title),
+    Command(name="resume", summary="go on with an earlier session", usage="[NUMBER|ID|TITLE]", run=_resume),
+    Command(name="sessions", summary="list the latest sessions", run=_sessions),
+    Command(name="status", summary="which session this is", run=_status),
+)
+"""Sorted as people meet them; the facade sorts by name."""
+
+
+class CommandsPlugin:
+    """Brings the built-in commands; a plugin's command of the same name wins."""
+
+    @hookimpl
+    def hermes_commands(self) -> Sequence[Command] | None:
+        return BUILTIN_COMMANDS

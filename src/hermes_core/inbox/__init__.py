@@ -1,0 +1,1 @@
+"""The door: what comes in is checked, redacted and stored before anything else happens."""

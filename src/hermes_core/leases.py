@@ -1,0 +1,80 @@
+"""Who holds a lease, and whether that process still lives (``design.md`` section 7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_core.processes import ProcessIdentity, current_process, is_alive
+from hermes_hookspecs.turns import LeaseHolder
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ids import SessionKey
+    from hermes_hookspecs.source import Entrance
+    from hermes_hookspecs.turns import Lease, LeaseStamp
+
+__all__ = ["LeaseWatch", "dead_stamp", "holder_here", "holder_lives"]
+
+
+def holder_here(entrance: Entrance, session_key: SessionKey | None) -> LeaseHolder:
+    """Return this process as a holder that serves ``entrance`` for ``session_key``."""
+    me = current_process()
+    return LeaseHolder(
+        host=me.host,
+        boot_id=me.boot_id,
+        pid_namespace=me.pid_namespace,
+        pid=me.pid,
+        started=str(me.started),
+        entrance=entrance,
+        session_key=session_key,
+    )
+
+
+def holder_lives(holder: LeaseHolder) -> bool | None:
+    """Return whether the holder's process lives; ``None`` where this process cannot know."""
+    return is_alive(
+        ProcessIdentity(
+            host=holder.host,
+            boot_id=holder.boot_id,
+            pid_namespace=holder.pid_namespace,
+            pid=holder.pid,
+            started=int(holder.started),
+        )
+    )
+
+
+def dead_stamp(lease: Lease) -> LeaseStamp | None:
+    """Return the stamp of a lease whose holder is known to be gone, ``None`` otherwise."""
+    if lease.holder is not None and holder_lives(lease.holder) is False:
+        return lease.stamp
+    return None
+
+
+class LeaseWatch:
+    """What one waiter has seen of a lease: it may take it over after one ttl without a sign of life.
+
+    Wall clocks of other hosts are not asked: the same (token, renewals), unchanged for one ttl on the waiter's own
+    monotonic clock, is what makes a holder dead.
+
+    :param ttl_s: seconds a lease lives without renewal.
+    """
+
+    def __init__(self, clock: Clock, ttl_s: float) -> None:
+        self._clock = clock
+        self._ttl_s = ttl_s
+        self._seen: LeaseStamp | None = None
+        self._since = 0.0
+
+    def presumed_dead(self, lease: Lease) -> LeaseStamp | None:
+        """Return the stamp to take over, ``None`` while the holder lives or may live."""
+        if lease.holder is None:
+            self._seen = None
+            return None
+        gone = dead_stamp(lease)
+        if gone is not None:
+            return gone
+        now = self._clock.monotonic()
+        if lease.stamp != self._seen:
+            self._seen, self._since = lease.stamp, now
+            return None
+        return lease.stamp if now - self._since >= self._ttl_s else None

@@ -1,0 +1,1 @@
+"""Sessions and lineages: titles, references, exports, and the store as the seeds know it."""

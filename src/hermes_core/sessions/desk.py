@@ -1,0 +1,250 @@
+"""Routing and sessions of one profile: which key, which lineage, and what may be done with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_core.routing.policy import key_profile, policy_of
+from hermes_hookspecs.errors import Conflict, SessionNotFound, TitleError
+from hermes_hookspecs.source import DEFAULT_PROFILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hermes_core.config.sections import Settings
+    from hermes_core.hooks import Hooks
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
+    from hermes_hookspecs.operations import Deleted
+    from hermes_hookspecs.ports.policies import KeyBuilder
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.sessions import SessionEntry, SessionSummary
+    from hermes_hookspecs.source import KeyPolicy, SessionSource
+
+__all__ = ["SessionDesk"]
+
+
+class SessionDesk:
+    """Finds, makes, binds, names and removes sessions. Thread-safe; blocks.
+
+    :param store: returns the open store. hooks, clock, settings: of the profile.
+    """
+
+    def __init__(self, store: Callable[[], Store], hooks: Hooks, settings: Settings, clock: Clock) -> None:
+        from hermes_core.sessions.single_flight import SingleFlight
+
+        self._store = store
+        self._hooks = hooks
+        self._settings = settings
+        self._clock = clock
+        self._flights: SingleFlight[SessionEntry] = SingleFlight()
+
+    # --- keys
+
+    @property
+    def keys(self) -> KeyBuilder:
+        """Return the key builder in force."""
+        return self._hooks.key_builder()
+
+    def policy(self, source: SessionSource) -> KeyPolicy:
+        """Return the sharing policy of the platform that ``source`` names."""
+        return policy_of(self._settings, source.platform)
+
+    def at_home(self, source: SessionSource) -> SessionSource:
+        """Return ``source`` with this profile's namespace, unless it names another one."""
+        own = key_profile(self._settings.profile)
+        if source.profile != DEFAULT_PROFILE or own == DEFAULT_PROFILE:
+            return source
+        import attrs
+
+        return attrs.evolve(source, profile=own)
+
+    def key(self, source: SessionSource) -> SessionKey:
+        """Return the session key of ``source``. :raises KeyBuildError: too little identity."""
+        return self.keys.build(self.at_home(source), self.policy(source))
+
+    def shared(self, source: SessionSource) -> bool:
+        """Return whether several people write into the session behind the key of ``source``."""
+        return self.keys.parts(source, self.policy(source)).shared
+
+    def principal(self, source: SessionSource) -> Principal:
+        """Return on whose behalf a message from ``source`` reads: the terminal is the operator."""
+        from hermes_hookspecs.principal import operator, principal_of
+
+        if source.platform == "cli":
+            return operator(source.user_name or source.user_id or "")
+        return principal_of(source, shared=self.shared(source))
+
+    # --- routes
+
+    def get_or_create(self, source: SessionSource, *, force_new: bool = False, touch: bool = True) -> SessionEntry:
+        """Return the session of ``source``; callers at once share one answer, or one error."""
+        source = self.at_home(source)
+        key = self.key(source)
+        return self._flights.do((key, force_new), lambda: self._get_or_create(key, source, force_new, touch))
+
+    def _get_or_create(self, key: SessionKey, source: SessionSource, force_new: bool, touch: bool) -> SessionEntry:
+        from hermes_hookspecs.ids import new_lineage_id, new_session_id
+        from hermes_hookspecs.operations import Claim, GetOrCreate
+        from hermes_hookspecs.principal import owner_of
+
+        store, policy, shared, now = self._store(), self.policy(source), self.shared(source), self._clock.now()
+        route = store.route(key)
+        observed = None if route is None else route.lineage_id
+        claims: tuple[Claim, ...] = ()
+        if observed is None and not force_new:
+            own = tuple(Claim(key=older, scope_id=source.scope_id) for older in self.keys.alternatives(source, policy))
+            claims = own + self._hooks.legacy_claims(source, policy)
+        entry = store.apply(
+            GetOrCreate(
+                key=key,
+                key_version=self.keys.version,
+                source=source,
+                owner=owner_of(source, shared=shared),
+                policy=policy,
+                shared=shared,
+                now=now,
+                session_id=new_session_id(now),
+                lineage_id=new_lineage_id(now),
+                force_new=force_new,
+                observed=observed,
+                touch=touch,
+                claims=claims,
+            )
+        )
+        if entry.created:
+            if observed is not None:
+                self._tell_left(observed)
+            self._hooks.fire("hermes_after_session_start", entry=entry)
+        return entry
+
+    def resume(
+        self, source: SessionSource, lineage_id: LineageId, *, control_id: InboxId | None = None
+    ) -> SessionEntry:
+        """Let the key of ``source`` lead to a lineage and return its tip, reopened.
+
+        :raises SessionNotFound: no such lineage, or not the principal's.
+        """
+        from hermes_hookspecs.operations import BindRoute
+
+        source = self.at_home(source)
+        store, principal = self._store(), self.principal(source)
+        if store.lineage(lineage_id, principal) is None:
+            raise SessionNotFound(lineage_id)
+        key = self.key(source)
+        before = store.route(key)
+        entry = store.apply(
+            BindRoute(
+                key=key,
+                key_version=self.keys.version,
+                source=source,
+                policy=self.policy(source),
+                lineage_id=lineage_id,
+                now=self._clock.now(),
+                carry=control_id is None,
+                control_id=control_id,
+            )
+        )
+        if before is not None and before.lineage_id not in (None, lineage_id):
+            self._tell_left(before.lineage_id)
+        return entry
+
+    def leave(
+        self,
+        source: SessionSource,
+        entry: SessionEntry | None,
+        *,
+        title: str | None = None,
+        control_id: InboxId | None = None,
+    ) -> SessionSummary | None:
+        """Let the key of ``source`` lead nowhere; the next message makes a session. No history is lost.
+
+        :param entry: what the caller shows; where the key leads elsewhere by now nothing is let go.
+        :returns: the session that was left.
+        """
+        from hermes_hookspecs.operations import ReleaseRoute
+        from hermes_hookspecs.principal import operator
+
+        store = self._store()
+        try:
+            released = store.apply(
+                ReleaseRoute(
+                    key=self.key(source),
+                    now=self._clock.now(),
+                    reason="session_reset",
+                    title=title,
+                    check=entry is not None,
+                    expected=None if entry is None else entry.lineage_id,
+                    control_id=control_id,
+                )
+            )
+        except Conflict:
+            return None
+        if released.lineage is None:
+            return None
+        self._tell_left(released.lineage.id)
+        return store.summary(released.lineage.id, operator())
+
+    def forget(self, sources: Sequence[SessionSource]) -> None:
+        """Remove the routes of entrances that end with this process."""
+        from hermes_hookspecs.operations import ForgetRoute
+
+        for key in dict.fromkeys(self.key(source) for source in sources):
+            self._store().apply(ForgetRoute(key=key, now=self._clock.now()))
+
+    def _tell_left(self, lineage_id: LineageId | None) -> None:
+        """Tell that a session ended, when the route that left was the last one to it."""
+        from hermes_hookspecs.principal import operator
+
+        if lineage_id is None:
+            return
+        store, everybody = self._store(), operator()
+        lineage = store.lineage(lineage_id, everybody)
+        tip = None if lineage is None else store.session(lineage.tip, everybody)
+        if tip is not None and tip.end_reason is not None:
+            self._hooks.fire(
+                "hermes_after_session_end", lineage_id=lineage_id, session_id=tip.id, reason=tip.end_reason
+            )
+
+    # --- names and removal
+
+    def rename(self, lineage_id: LineageId, title: str | None) -> str | None:
+        """Clean and set a person's title. :raises TitleError: too long, or taken."""
+        from hermes_core.sessions.titles import clean_title
+        from hermes_hookspecs.operations import Rename
+
+        clean = clean_title(title)
+        changed = self._store().apply(Rename(lineage_id=lineage_id, title=clean, origin="user", now=self._clock.now()))
+        self._hooks.fire("hermes_after_title_change", lineage_id=lineage_id, title=changed, origin="user")
+        return changed
+
+    def check_title(self, title: str | None, source: SessionSource) -> str | None:
+        """Return a clean title that a session of ``source`` could have now.
+
+        :raises TitleError: too long, or taken by another session of the same owner.
+        """
+        from hermes_core.sessions.titles import clean_title
+        from hermes_hookspecs.principal import operator, owner_of
+
+        clean = clean_title(title)
+        if clean is not None:
+            owner = owner_of(source, shared=self.shared(source))
+            for lineage in self._store().lineages_by_title(clean, operator()):
+                if lineage.owner == owner:
+                    raise TitleError(f"the title {clean!r} is taken by {lineage.tip}; nothing was changed")
+        return clean
+
+    def delete(self, lineage_id: LineageId, *, force: bool = False) -> Deleted:
+        """Remove a lineage with all that hangs on it. :raises LeaseBusy: a turn runs, and not ``force``."""
+        from hermes_core.leases import dead_stamp
+        from hermes_hookspecs.operations import Delete
+
+        store = self._store()
+        lease = store.lease(lineage_id)
+        if lease is None:
+            raise SessionNotFound(lineage_id)
+        self._hooks.fire("hermes_before_erase", lineage_id=lineage_id)
+        return store.apply(
+            Delete(lineage_id=lineage_id, now=self._clock.now(), presumed_dead=dead_stamp(lease), force=force)
+        )

@@ -1,0 +1,67 @@
+"""What may be a title.
+
+Rules of the original (upstream behaviour, section 3.6): control, zero-width and bidirectional characters are removed,
+white space is collapsed, blank is no title, and more than 100 characters are refused rather than cut.
+"""
+
+from __future__ import annotations
+
+from hermes_hookspecs.errors import TitleError
+from hermes_hookspecs.sessions import TITLE_LIMIT
+
+__all__ = ["base_of", "clean_title"]
+
+
+def clean_title(text: str | None) -> str | None:
+    """Return a title that is safe to store and show, ``None`` for a blank one.
+
+    :raises TitleError: longer than 100 characters after cleaning.
+    """
+    if text is None:
+        return None
+    if text.isascii() and text.isprintable() and "  " not in text:
+        clean = text.strip()
+    else:
+        clean = " ".join(_visible(text).split())
+    if len(clean) > TITLE_LIMIT:
+        raise TitleError(
+            f"a title has at most {TITLE_LIMIT} characters, this one has {len(clean)}; nothing was changed"
+        )
+    return clean or None
+
+
+def base_of(title: str) -> str:
+    """Return a title without the `` #N`` that a lineage's later sessions carry."""
+    base, mark, number = title.rpartition(" #")
+    return base if mark and number.isascii() and number.isdigit() else title
+
+
+def _visible(text: str) -> str:
+    """Drop what has no shape of its own; a zero-width joiner between two emoji is part of one picture and stays."""
+    from unicodedata import category
+
+    kept: list[str] = []
+    for index, character in enumerate(text):
+        kind = category(character)
+        if character.isspace():
+            kept.append(" ")
+        elif (kind == "Cf" and character == "\u200d" and _joins(text, index)) or kind not in (
+            "Cc",
+            "Cf",
+            "Cs",
+            "Co",
+            "Cn",
+        ):
+            kept.append(character)
+    return "".join(kept)
+
+
+def _joins(text: str, index: int) -> bool:
+    """Return whether the joiner at ``index`` stands between two emoji (variation selectors and skin tones aside)."""
+    before = text[:index].rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
+    after = text[index + 1 : index + 2]
+    return _is_emoji(before) and _is_emoji(after)
+
+
+def _is_emoji(character: str) -> bool:
+    return bool(character) and (ord(character) >= 0x1F000 or 0x2190 <= ord(character) <= 0x2BFF)

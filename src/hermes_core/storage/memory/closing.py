@@ -1,0 +1,85 @@
+"""How a turn ends: open calls get results, the turn its outcome, its inbox rows are done, the lease is free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_core.storage.memory.legality import open_calls
+from hermes_hookspecs.inbox import CLAIMED, SETTLED
+from hermes_hookspecs.messages import (
+    ASSISTANT,
+    INTERRUPTED_RESULT,
+    KIND_CLOSING,
+    KIND_INTERRUPTED,
+    TOOL,
+    MessageDraft,
+    closing_text,
+)
+from hermes_hookspecs.turns import ACTIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_core.storage.memory.tables import Tables
+    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.messages import ToolCall
+    from hermes_hookspecs.turns import Turn
+
+__all__ = ["active_turn", "break_off", "end_turn", "revoke_lease", "synthetic_results"]
+
+
+def active_turn(tables: Tables, lineage_id: LineageId) -> Turn | None:
+    """Return the turn that runs in a lineage; there is never a second one."""
+    for turn in tables.turns.values():
+        if turn.lineage_id == lineage_id and turn.outcome == ACTIVE:
+            return turn
+    return None
+
+
+def synthetic_results(calls: Iterable[ToolCall], now: int) -> list[MessageDraft]:
+    """Return results for calls that were never answered, in order of the calls."""
+    return [
+        MessageDraft(
+            role=TOOL,
+            content=INTERRUPTED_RESULT,
+            kind=KIND_INTERRUPTED,
+            tool_call_id=call.id,
+            tool_name=call.name,
+            timestamp=now,
+        )
+        for call in calls
+    ]
+
+
+def end_turn(tables: Tables, turn: Turn, outcome: str, reason: str, now: int) -> Turn:
+    """Write down how a turn ended and settle the inbox rows it had claimed."""
+    ended = attrs.evolve(turn, outcome=outcome, reason=reason, ended_at=now)
+    tables.turns[turn.id] = ended
+    for inbox_id in turn.inbox_ids:
+        item = tables.inbox.get(inbox_id)
+        if item is not None and item.status == CLAIMED:
+            tables.set_item(item, status=SETTLED)
+    return ended
+
+
+def break_off(tables: Tables, turn: Turn, outcome: str, reason: str, now: int) -> Turn:
+    """End a turn that did not finish by itself: results for its open calls, one closing row."""
+    rows = tables.transcripts[turn.lineage_id]
+    drafts = synthetic_results(open_calls(rows, turn.id).values(), now)
+    drafts.append(MessageDraft(role=ASSISTANT, content=closing_text(outcome, reason), kind=KIND_CLOSING, timestamp=now))
+    tables.add_rows(turn.lineage_id, turn.session_id, turn.id, drafts, now)
+    return end_turn(tables, turn, outcome, reason, now)
+
+
+def revoke_lease(tables: Tables, lineage_id: LineageId, outcome: str, reason: str, now: int) -> Turn | None:
+    """Take the lease of a lineage away and break off its turn; return the turn that ended."""
+    lease, turn = tables.leases[lineage_id], active_turn(tables, lineage_id)
+    tables.leases[lineage_id] = attrs.evolve(
+        lease, token=lease.token + 1, renewals=0, holder=None, acquired_at=None, expires_at=None
+    )
+    ended = None if turn is None else break_off(tables, turn, outcome, reason, now)
+    if ended is not None or lease.holder is not None:
+        tables.bump(lineage_id)
+    return ended

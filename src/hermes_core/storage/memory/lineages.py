@@ -1,0 +1,63 @@
+"""Flags of a lineage, and its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_core.storage.memory.closing import revoke_lease
+from hermes_hookspecs.errors import LeaseBusy
+from hermes_hookspecs.operations import Deleted
+from hermes_hookspecs.turns import STOPPED
+
+if TYPE_CHECKING:
+    from hermes_core.storage.memory.tables import Tables
+    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.operations import Delete, SetFlags
+    from hermes_hookspecs.sessions import Lineage
+
+__all__ = ["delete", "set_flags"]
+
+
+def set_flags(tables: Tables, operation: SetFlags) -> Lineage:
+    """Run :class:`~hermes_hookspecs.operations.SetFlags`."""
+    lineage = tables.lineage(operation.lineage_id)
+    pinned = lineage.pinned if operation.pinned is None else operation.pinned
+    archived = lineage.archived if operation.archived is None else operation.archived
+    if (pinned, archived) != (lineage.pinned, lineage.archived):
+        tables.lineages[lineage.id] = attrs.evolve(lineage, pinned=pinned, archived=archived)
+        tables.bump(lineage.id)
+        tables.note_lineage(lineage.id, operation.now)
+    return tables.lineages[lineage.id]
+
+
+def delete(tables: Tables, operation: Delete) -> Deleted:
+    """Run :class:`~hermes_hookspecs.operations.Delete`."""
+    lineage_id = tables.lineage(operation.lineage_id).id
+    lease = tables.leases[lineage_id]
+    if lease.holder is not None and operation.force:
+        revoke_lease(tables, lineage_id, STOPPED, "deleted", operation.now)
+    elif lease.holder is not None and lease.stamp != operation.presumed_dead:
+        holder = lease.holder.describe()
+        raise LeaseBusy(f"a turn of {holder} is running in {lineage_id}; wait for it, or use --force", holder=holder)
+    segments = [session.id for session in tables.sessions.values() if session.lineage_id == lineage_id]
+    rows = tables.transcripts.pop(lineage_id)
+    for session_id in segments:
+        del tables.sessions[session_id]
+    del tables.lineages[lineage_id], tables.leases[lineage_id]
+    _forget(tables, lineage_id)
+    tables.note_lineage(lineage_id, operation.now, "delete-lineage")
+    return Deleted(lineage_id=lineage_id, sessions=len(segments), messages=len(rows))
+
+
+def _forget(tables: Tables, lineage_id: LineageId) -> None:
+    """Remove what hangs on a lineage outside its own rows."""
+    tables.turns = {key: turn for key, turn in tables.turns.items() if turn.lineage_id != lineage_id}
+    tables.usage = [row for row in tables.usage if row.lineage_id != lineage_id]
+    tables.state = {key: entry for key, entry in tables.state.items() if entry.lineage_id != lineage_id}
+    tables.inbox = {key: item for key, item in tables.inbox.items() if item.lineage_id != lineage_id}
+    tables.identities = {known: row for known, row in tables.identities.items() if row in tables.inbox}
+    for key, route in tables.routes.items():
+        if route.lineage_id == lineage_id:
+            tables.routes[key] = attrs.evolve(route, lineage_id=None)

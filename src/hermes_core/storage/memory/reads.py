@@ -1,0 +1,218 @@
+"""Reads over one set of tables, which nobody changes."""
+
+from __future__ import annotations
+
+from string import ascii_lowercase, ascii_uppercase
+from typing import TYPE_CHECKING
+
+from hermes_core.storage.memory.listing import by_activity, count_everything, fits, summary_of
+from hermes_core.storage.memory.text import clean_text
+from hermes_hookspecs.messages import ASSISTANT, USER
+from hermes_hookspecs.sessions import SessionFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_core.storage.memory.tables import Tables
+    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.sessions import Lineage, Route, Session, SessionSummary, StoreStats
+    from hermes_hookspecs.source import KeyPolicy
+    from hermes_hookspecs.state import Change, StateEntry
+    from hermes_hookspecs.turns import Lease, Turn, Usage
+
+__all__ = ["MemoryReader"]
+
+_LOWER_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+class MemoryReader:
+    """The reads of the port, on ``tables``; the instance's name stands in its cursors."""
+
+    def __init__(self, tables: Tables, instance: str) -> None:
+        self._tables = tables
+        self._instance = instance
+
+    # routes
+    def route(self, key: SessionKey) -> Route | None:
+        """Return the route of exactly this key."""
+        return self._tables.routes.get(key)
+
+    def routes(self, *, lineage_id: LineageId | None = None, limit: int | None = None) -> Sequence[Route]:
+        """Return routes, last used first."""
+        found = [r for r in self._tables.routes.values() if lineage_id is None or r.lineage_id == lineage_id]
+        return tuple(sorted(found, key=lambda route: (-route.updated_at, route.key))[:limit])
+
+    def policy(self) -> tuple[KeyPolicy, int] | None:
+        """Return the key policy in force and its key version."""
+        return self._tables.policy
+
+    def routes_of_other_policy(self, policy: KeyPolicy, key_version: int) -> int:
+        """Return how many routes that lead somewhere were made otherwise."""
+        routes = [route for route in self._tables.routes.values() if route.lineage_id is not None]
+        return sum((route.policy, route.key_version) != (policy, key_version) for route in routes)
+
+    # lineages and sessions
+    def lineage(self, lineage_id: LineageId, principal: Principal) -> Lineage | None:
+        """Return a lineage that the principal may see."""
+        found = self._tables.lineages.get(lineage_id)
+        if found is None or not (principal.sees_all or found.owner in principal.owners):
+            return None
+        return found
+
+    def _visible(self, principal: Principal) -> list[Lineage]:
+        return [found for found in self._tables.lineages.values() if self.lineage(found.id, principal) is not None]
+
+    def session(self, session_id: SessionId, principal: Principal) -> Session | None:
+        """Return a session by its exact id."""
+        found = self._tables.sessions.get(session_id)
+        return None if found is None or self.lineage(found.lineage_id, principal) is None else found
+
+    def segments(self, lineage_id: LineageId, principal: Principal) -> Sequence[Session]:
+        """Return the sessions of a lineage, oldest first."""
+        if self.lineage(lineage_id, principal) is None:
+            return ()
+        return tuple(found for found in self._tables.sessions.values() if found.lineage_id == lineage_id)
+
+    def lineages_by_title(self, title: str, principal: Principal) -> Sequence[Lineage]:
+        """Return the lineages with exactly this title, last active first."""
+        wanted = clean_text(title)
+        return by_activity([found for found in self._visible(principal) if found.title == wanted])
+
+    def sessions_by_prefix(self, prefix: str, principal: Principal, *, limit: int = 20) -> Sequence[Session]:
+        """Return sessions whose id begins with ``prefix``, newest id first."""
+        ids = sorted((each for each in self._tables.sessions if each.startswith(prefix)), reverse=True)
+        found = [self.session(each, principal) for each in ids]
+        return tuple(session for session in found if session is not None)[:limit]
+
+    def summaries(
+        self, principal: Principal, *, where: SessionFilter | None = None, limit: int | None = 20
+    ) -> Sequence[SessionSummary]:
+        """Return lineages shown as their tips, last active first."""
+        wanted = SessionFilter() if where is None else where
+        found = by_activity([lineage for lineage in self._visible(principal) if fits(lineage, wanted)])
+        return tuple(summary_of(self._tables, lineage) for lineage in found[:limit])
+
+    def stats(self) -> StoreStats:
+        """Return counts over the whole store."""
+        return count_everything(self._tables)
+
+    # transcripts
+    def messages(
+        self,
+        lineage_id: LineageId,
+        principal: Principal,
+        *,
+        session_id: SessionId | None = None,
+        after: MessageId | None = None,
+        limit: int | None = None,
+        hidden: bool = False,
+    ) -> Sequence[Message]:
+        """Return rows of a lineage in order of storing."""
+        if self.lineage(lineage_id, principal) is None:
+            return ()
+        found = [
+            row
+            for row in self._tables.transcripts[lineage_id]
+            if (hidden or not row.hidden)
+            and (session_id is None or row.session_id == session_id)
+            and (after is None or row.id > after)
+        ]
+        return tuple(found[:limit])
+
+    def last_messages(
+        self, lineage_id: LineageId, principal: Principal, *, count: int, session_id: SessionId | None = None
+    ) -> Sequence[Message]:
+        """Return the last ``count`` rows, in order of storing."""
+        rows = self.messages(lineage_id, principal, session_id=session_id)
+        return rows[-count:] if count > 0 else ()
+
+    def scan(
+        self,
+        needles: Sequence[str],
+        principal: Principal,
+        *,
+        exclude: LineageId | None = None,
+        limit: int = 20,
+    ) -> Sequence[Message]:
+        """Return user and assistant rows that hold every needle, newest first."""
+        wanted = [clean_text(needle).translate(_LOWER_ASCII) for needle in needles if needle]
+        if not wanted:
+            return ()
+        rows = [
+            row
+            for lineage in self._visible(principal)
+            if lineage.id != exclude
+            for row in self._tables.transcripts[lineage.id]
+            if row.role in {USER, ASSISTANT} and not row.hidden
+        ]
+        hits = [row for row in rows if all(needle in row.content.translate(_LOWER_ASCII) for needle in wanted)]
+        return tuple(sorted(hits, key=lambda row: row.id, reverse=True)[:limit])
+
+    # turns and leases
+    def turn(self, turn_id: TurnId) -> Turn | None:
+        """Return a turn."""
+        return self._tables.turns.get(turn_id)
+
+    def turns(self, lineage_id: LineageId, principal: Principal) -> Sequence[Turn]:
+        """Return the turns of a lineage, oldest first."""
+        if self.lineage(lineage_id, principal) is None:
+            return ()
+        return tuple(turn for turn in self._tables.turns.values() if turn.lineage_id == lineage_id)
+
+    def usage(self, turn_id: TurnId) -> Sequence[Usage]:
+        """Return what was recorded of a turn, in order."""
+        return tuple(row.usage for row in self._tables.usage if row.turn_id == turn_id)
+
+    def lease(self, lineage_id: LineageId) -> Lease | None:
+        """Return the lease of a lineage."""
+        return self._tables.leases.get(lineage_id)
+
+    def leases(self) -> Sequence[Lease]:
+        """Return the leases that are held, longest held first."""
+        held = [lease for lease in self._tables.leases.values() if lease.holder is not None]
+        return tuple(sorted(held, key=lambda lease: (lease.acquired_at or 0, lease.lineage_id)))
+
+    # inbox
+    def inbox_item(self, inbox_id: InboxId) -> InboxItem | None:
+        """Return one row."""
+        return self._tables.inbox.get(inbox_id)
+
+    def waiting(self, lineage_id: LineageId, *, limit: int = 50) -> Sequence[InboxItem]:
+        """Return the pending messages of a lineage, oldest first."""
+        return tuple(self._tables.pending(lineage_id=lineage_id)[:limit])
+
+    def waiting_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
+        """Return the pending messages of a key, oldest first."""
+        return tuple(self._tables.pending(key=key)[:limit])
+
+    # state and feed
+    def state(self, namespace: str, key: str, *, now: int) -> StateEntry | None:
+        """Return one entry that has not expired."""
+        found = self._tables.state.get((namespace, key))
+        if found is None or (found.expires_at is not None and found.expires_at <= now):
+            return None
+        return found
+
+    def states(self, namespace: str, *, now: int, prefix: str = "") -> Sequence[StateEntry]:
+        """Return the entries of a namespace whose key begins with ``prefix``, in order of their keys."""
+        keys = sorted(key for space, key in self._tables.state if space == namespace and key.startswith(prefix))
+        found = [self.state(namespace, key, now=now) for key in keys]
+        return tuple(entry for entry in found if entry is not None)
+
+    def changes(self, after: str | None, *, limit: int = 1000) -> tuple[Sequence[Change], str]:
+        """Return changes behind an opaque cursor, and the cursor behind them."""
+        start = 0 if after is None else self._position(after)
+        found = tuple(self._tables.feed[start : start + limit])
+        return found, f"{self._instance}.{start + len(found)}"
+
+    def _position(self, cursor: str) -> int:
+        instance, _, number = cursor.rpartition(".")
+        if instance != self._instance or not (number.isascii() and number.isdigit()):
+            raise ValueError(f"{cursor!r} is no cursor of this store; begin again with None")
+        position = int(number)
+        if position > len(self._tables.feed):
+            raise ValueError(f"{cursor!r} stands behind the newest change of this store; begin again with None")
+        return position

@@ -1,0 +1,129 @@
+"""The in-memory store itself: one lock, one set of tables, replaced as a whole by every write."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from hermes_core.storage.memory.reads import MemoryReader
+from hermes_core.storage.memory.tables import Tables
+from hermes_core.storage.memory.text import clean
+from hermes_hookspecs.errors import StoreStopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from hermes_hookspecs.operations import Operation
+    from hermes_hookspecs.ports.store import Store, StoreOptions, StoreReader
+
+__all__ = ["MemoryBackend", "MemoryStore"]
+
+T = TypeVar("T")
+
+
+def _handlers() -> Mapping[type, Callable[..., object]]:
+    """Return what runs each operation."""
+    from hermes_core.storage.memory import inbox, lineages, routes, titles, turns
+    from hermes_hookspecs import operations
+
+    return {
+        operations.Accept: inbox.accept,
+        operations.Append: turns.append,
+        operations.Begin: turns.begin,
+        operations.BindRoute: routes.bind_route,
+        operations.Delete: lineages.delete,
+        operations.Finish: turns.finish,
+        operations.GetOrCreate: routes.get_or_create,
+        operations.PutState: inbox.put_state,
+        operations.RecordUsage: turns.record_usage,
+        operations.ReleaseRoute: routes.release_route,
+        operations.Rename: titles.rename,
+        operations.Renew: turns.renew,
+        operations.Revoke: turns.revoke,
+        operations.SetFlags: lineages.set_flags,
+        operations.SetPolicy: routes.set_policy,
+        operations.Withdraw: inbox.withdraw,
+    }
+
+
+class MemoryStore(MemoryReader):
+    """A store that lives as long as its object. Thread-safe; nothing blocks longer than another write runs.
+
+    A write copies the tables (not the values in them), so its cost grows slowly with what is stored: made for tests
+    and for conversations that need not survive.
+    """
+
+    name: str = "memory"
+    location: str = "memory"
+    durable: bool = False
+
+    def __init__(self) -> None:
+        from os import urandom
+
+        super().__init__(Tables(), urandom(8).hex())
+        self._lock = Lock()
+        self._run = _handlers()
+        self._mark = 0
+        self._closed = False
+        self._threads: ThreadPoolExecutor | None = None
+
+    def apply(self, operation: Operation[T]) -> T:
+        """Run one operation and return its result; when it raises, nothing of it was written.
+
+        :raises StoreStopped: the store is closed.
+        """
+        wanted = clean(operation)
+        with self._lock:
+            if self._closed:
+                raise StoreStopped("the memory store is closed; open another one")
+            tables = self._tables.copy()
+            result = self._run[type(operation)](tables, wanted)
+            self._tables = tables
+            self._mark += 1
+        return cast("T", result)  # the table of handlers pairs each operation with the function that returns its T
+
+    def submit(self, operation: Operation[T]) -> Future[T]:
+        """Run one operation at once; return a future that has ended."""
+        from concurrent.futures import Future
+
+        future: Future[T] = Future()
+        try:
+            future.set_result(self.apply(operation))
+        except Exception as error:  # noqa: BLE001 (a future carries whatever the operation raised)
+            future.set_exception(error)
+        return future
+
+    def submit_read(self, read: Callable[[StoreReader], T]) -> Future[T]:
+        """Run ``read`` on a thread of the store, on the store as it is now."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        view = MemoryReader(self._tables, self._instance)
+        with self._lock:
+            if self._closed:
+                raise StoreStopped("the memory store is closed; open another one")
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(2, thread_name_prefix="hermes-memory-read")
+            return self._threads.submit(read, view)
+
+    def change_mark(self) -> int:
+        """Return a number that grows with every write."""
+        return self._mark
+
+    def close(self) -> None:
+        """Wait for running reads and take no more writes; a second call does nothing."""
+        with self._lock:
+            self._closed = True
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown()
+
+
+class MemoryBackend:
+    """``[storage] backend = "memory"``: every open makes a fresh, empty store."""
+
+    name: str = "memory"
+
+    def open(self, options: StoreOptions) -> Store:
+        """Return an empty store; the options do not matter."""
+        return MemoryStore()

@@ -1,0 +1,46 @@
+"""The change feed, and counts over the whole store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from hermes_hookspecs.state import Change
+
+if TYPE_CHECKING:
+    from hermes_core.storage.sqlite.transaction import Reader
+    from hermes_hookspecs.ids import LineageId
+
+    ChangeRow = tuple[int, str, LineageId, str | None, int | None, int]
+
+__all__ = ["changes"]
+
+STORE_ID = "SELECT value FROM meta WHERE name = 'store_id'"
+CHANGES = """
+    SELECT c.id, c.kind, coalesce(c.lineage_id, l.id), m.session_id, c.message_id, c.at
+    FROM changes AS c LEFT JOIN lineages AS l ON l.no = c.lineage_no LEFT JOIN messages AS m ON m.id = c.message_id
+    WHERE c.id > ? ORDER BY c.id LIMIT ?
+"""
+
+
+def changes(reader: Reader, after: str | None, limit: int) -> tuple[tuple[Change, ...], str]:
+    """Changes behind a cursor, oldest first, and the cursor behind them.
+
+    :raises ValueError: the cursor is another store's, or none.
+    """
+    store = str(cast("tuple[str]", reader.one(STORE_ID))[0])  # written when the file was made
+    position = 0 if after is None else _position(after, store)
+    rows = cast("list[ChangeRow]", reader.all(CHANGES, (position, max(limit, 0))))  # columns of CHANGES
+    found = tuple(
+        Change(kind=kind, lineage_id=lineage_id, session_id=session_id, message_id=message_id, at=at)
+        for _, kind, lineage_id, session_id, message_id, at in rows
+    )
+    return found, f"{store}.{rows[-1][0] if rows else position}"
+
+
+def _position(cursor: str, store: str) -> int:
+    name, dot, number = cursor.partition(".")
+    if not dot or not (number.isascii() and number.isdecimal()) or len(number) > 18:
+        raise ValueError(f"{cursor[:80]!r} is no cursor of a change feed")
+    if name != store:
+        raise ValueError("the cursor belongs to another store: begin again from the oldest change")
+    return int(number)

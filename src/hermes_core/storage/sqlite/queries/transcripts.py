@@ -1,0 +1,155 @@
+"""Rows of transcripts, in order of storing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from hermes_core.storage.sqlite.cleaning import clean_text
+from hermes_core.storage.sqlite.queries.access import visible
+from hermes_core.storage.sqlite.queries.lineages import lineage_number
+from hermes_core.storage.sqlite.rows import read_attachments, read_calls
+from hermes_hookspecs.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hermes_core.storage.sqlite.transaction import Reader, SQLiteValue
+    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, TurnId
+    from hermes_hookspecs.principal import Principal
+
+    Text = str | None
+    MessageRow = tuple[
+        MessageId, SessionId, int | None, str, str, int, Text, Text, Text, Text, int | None, Text, Text, Text,
+        InboxId | None, Text, int,
+    ]  # fmt: skip
+
+__all__ = ["last_messages", "messages", "rows_of_turn", "scan"]
+
+COLUMNS = """m.id, m.session_id, m.turn_no, m.role, m.content, m.timestamp, m.sent, m.tool_calls, m.tool_call_id,
+    m.tool_name, m.token_count, m.finish_reason, m.reasoning, m.kind, m.inbox_id, m.attachments, m.hidden"""
+MESSAGES = f"SELECT {COLUMNS} FROM messages AS m WHERE m.lineage_no = ?"
+TURN_NUMBERS = "SELECT no, id FROM turns WHERE lineage_id = ?"
+
+
+def _message(row: tuple[SQLiteValue, ...], lineage_id: LineageId, turns: dict[int, TurnId]) -> Message:
+    (
+        message_id, session_id, turn_no, role, content, timestamp, sent, calls, call_id, tool, tokens, finish,
+        reasoning, kind, inbox_id, attachments, hidden,
+    ) = cast("MessageRow", row)  # columns of COLUMNS  # fmt: skip
+    return Message(
+        id=message_id,
+        lineage_id=lineage_id,
+        session_id=session_id,
+        turn_id=None if turn_no is None else turns.get(turn_no),
+        role=role,
+        content=content,
+        timestamp=timestamp,
+        sent=sent,
+        tool_calls=() if calls is None else read_calls(calls),
+        tool_call_id=call_id,
+        tool_name=tool,
+        token_count=tokens,
+        finish_reason=finish,
+        reasoning=reasoning,
+        kind=kind or "",
+        inbox_id=inbox_id,
+        attachments=() if attachments is None else read_attachments(attachments),
+        hidden=bool(hidden),
+    )
+
+
+def _in_lineage(reader: Reader, rows: Iterable[tuple[SQLiteValue, ...]], lineage_id: LineageId) -> tuple[Message, ...]:
+    # One read of the turns' names is cheaper than a join for every row.
+    turns = dict(cast("list[tuple[int, TurnId]]", reader.all(TURN_NUMBERS, (lineage_id,))))  # the two columns
+    return tuple([_message(row, lineage_id, turns) for row in rows])
+
+
+def messages(
+    reader: Reader,
+    lineage_id: LineageId,
+    principal: Principal,
+    *,
+    session_id: SessionId | None,
+    after: MessageId | None,
+    limit: int | None,
+    hidden: bool,
+) -> tuple[Message, ...]:
+    """Rows of a lineage or of one of its sessions behind ``after``."""
+    number = lineage_number(reader, lineage_id, principal)
+    if number is None:
+        return ()
+    sql, values = MESSAGES, [number, *(() if after is None else (after,))]
+    if after is not None:
+        sql += " AND m.id > ?"
+    bindings: list[SQLiteValue] = list(values)
+    if session_id is not None:
+        sql += " AND m.session_id = ?"
+        bindings.append(session_id)
+    if not hidden:
+        sql += " AND m.hidden = 0"
+    sql += " ORDER BY m.id"
+    if limit is not None:
+        sql += " LIMIT ?"
+        bindings.append(max(limit, 0))
+    return _in_lineage(reader, reader.all(sql, bindings), lineage_id)
+
+
+def last_messages(
+    reader: Reader, lineage_id: LineageId, principal: Principal, *, count: int, session_id: SessionId | None
+) -> tuple[Message, ...]:
+    """The last ``count`` rows that are not hidden."""
+    number = lineage_number(reader, lineage_id, principal)
+    if number is None:
+        return ()
+    bindings: list[SQLiteValue] = [number]
+    sql = MESSAGES
+    if session_id is not None:
+        sql += " AND m.session_id = ?"
+        bindings.append(session_id)
+    sql += " AND m.hidden = 0 ORDER BY m.id DESC LIMIT ?"
+    bindings.append(max(count, 0))
+    rows = reader.all(sql, bindings)
+    rows.reverse()
+    wanted = {row[2] for row in rows if row[2] is not None}
+    # A few rows of a long lineage: its other turns are none of our business.
+    turns: dict[int, TurnId] = {}
+    for turn_no in wanted:
+        found = reader.one("SELECT id FROM turns WHERE no = ?", (turn_no,))
+        if found is not None:
+            turns[cast("int", turn_no)] = cast("tuple[TurnId]", found)[0]  # declared so
+    return tuple([_message(row, lineage_id, turns) for row in rows])
+
+
+def rows_of_turn(
+    reader: Reader, lineage_no: int, lineage_id: LineageId, inbox_ids: Sequence[int]
+) -> tuple[Message, ...]:
+    """The user rows that hold these accepted messages, in order of storing: for operations."""
+    marks = ", ".join("?" * len(inbox_ids))
+    rows = reader.all(f"{MESSAGES} AND m.inbox_id IN ({marks}) ORDER BY m.id", (lineage_no, *inbox_ids))
+    return _in_lineage(reader, rows, lineage_id)
+
+
+def scan(
+    reader: Reader, needles: Sequence[str], principal: Principal, *, exclude: LineageId | None, limit: int
+) -> tuple[Message, ...]:
+    """User and assistant rows that hold every needle, newest first; reads every row there is."""
+    wanted = [clean_text(needle) for needle in needles if needle]
+    if not wanted:
+        return ()
+    condition, owners = visible(principal)
+    # lower() folds ASCII only, which is what the contract says.
+    holds = " AND ".join(["instr(lower(m.content), lower(?)) > 0"] * len(wanted))
+    rows = reader.all(
+        f"""
+        SELECT {COLUMNS}, l.id, t.id FROM messages AS m
+        JOIN lineages AS l ON l.no = m.lineage_no LEFT JOIN turns AS t ON t.no = m.turn_no
+        WHERE m.role IN ('user', 'assistant') AND m.hidden = 0 AND {condition} AND l.id IS NOT ? AND {holds}
+        ORDER BY m.id DESC LIMIT ?
+        """,
+        (*owners, exclude, *wanted, max(limit, 0)),
+    )
+    found = []
+    for *columns, lineage_id, turn_id in rows:
+        turns = {cast("int", columns[2]): cast("TurnId", turn_id)} if turn_id is not None else {}
+        found.append(_message(tuple(columns), cast("LineageId", lineage_id), turns))  # declared so
+    return tuple(found)

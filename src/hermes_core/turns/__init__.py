@@ -1,0 +1,1 @@
+"""Turns: wait, begin, load, run, store, finish."""

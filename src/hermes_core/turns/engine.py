@@ -1,0 +1,167 @@
+"""The turn engine: accept → wait → begin → load → run → store each step → finish (``design.md`` section 4).
+
+Every step is one transaction, fenced by the lease's token. A step with tool calls, and each result, is stored before
+the agent is asked for its next one; an answer without calls is stored with what comes next, so that a plain turn is
+three transactions: accept, begin, finish. However a turn ends, by itself, by an exception, by cancellation or by the
+loss of its lease, it is closed once and told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_core.context.window import read_rows, window_of
+from hermes_core.turns.history import ScanningHistory
+from hermes_core.turns.run import TurnRun
+from hermes_core.turns.waiting import LeaseTimes, TurnWait
+from hermes_hookspecs.errors import InboxOverflow
+from hermes_hookspecs.operations import Accept, Snapshot
+from hermes_hookspecs.ports.agent import TurnContext
+from hermes_hookspecs.ports.app import TurnResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hermes_core.hooks import Hooks
+    from hermes_core.turns.waker import LocalWaker
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ids import InboxId
+    from hermes_hookspecs.inbox import InboxDraft
+    from hermes_hookspecs.operations import Begun
+    from hermes_hookspecs.ports.agent import Agent, AgentEvent, Tool
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.sessions import SessionEntry
+
+__all__ = ["TurnEngine", "TurnRequest"]
+
+
+@attrs.frozen(kw_only=True)
+class TurnRequest:
+    """One message to be answered while its sender waits.
+
+    Attributes:
+        draft: its inbox row, routed and redacted. principal: on whose behalf the agent reads.
+        on_event: told each event of the agent. on_wait: told, in words, who is in the way.
+    """
+
+    draft: InboxDraft
+    entry: SessionEntry
+    principal: Principal
+    agent: Agent
+    tools: Mapping[str, Tool] = attrs.field(factory=dict)
+    commands: tuple[tuple[str, str], ...] = ()
+    on_event: Callable[[AgentEvent], None] | None = None
+    on_wait: Callable[[str], None] | None = None
+
+
+class TurnEngine:
+    """Runs turns of one store.
+
+    :param max_waiting: most messages of one key that may wait. inactivity_s: seconds without a sign of life after
+        which an agent is given up.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        hooks: Hooks,
+        waker: LocalWaker,
+        times: LeaseTimes,
+        max_waiting: int,
+        inactivity_s: float,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._hooks = hooks
+        self._waker = waker
+        self._times = times
+        self._max_waiting = max_waiting
+        self._inactivity_s = inactivity_s
+
+    async def run(self, request: TurnRequest) -> TurnResult:
+        """Accept the message, wait for its turn, run it, and return the answer.
+
+        :raises InboxOverflow: too many wait already; the message was not taken.
+        :raises LeaseBusy: the turn did not begin in time; the message was taken back.
+        :raises LeaseLost: the turn was stopped, or taken over, while it ran; what was stored before stays.
+        :raises AgentFailed: the agent raised; the turn is closed as failed.
+        """
+        if request.draft.waiter is None or request.draft.lineage_id is None:
+            raise ValueError("a message that waits names its waiter and its lineage")
+        inbox_id = await self._accept(request.draft)
+        wait = TurnWait(
+            store=self._store,
+            clock=self._clock,
+            hooks=self._hooks,
+            waker=self._waker,
+            times=self._times,
+            lineage_id=request.draft.lineage_id,
+            inbox_id=inbox_id,
+            holder=request.draft.waiter,
+            shared=request.entry.shared,
+            snapshot=self._snapshot(request),
+            on_wait=request.on_wait,
+        )
+        begun = await wait.begin()
+        waited_s = wait.waited_s
+        if begun.interrupted is not None:
+            self._hooks.fire("hermes_after_turn_finish", turn=begun.interrupted)
+        self._hooks.fire("hermes_after_turn_start", turn=begun.turn)
+        run = TurnRun(
+            store=self._store,
+            clock=self._clock,
+            hooks=self._hooks,
+            waker=self._waker,
+            times=self._times,
+            inactivity_s=self._inactivity_s,
+            begun=begun,
+            on_event=request.on_event,
+        )
+        ended = await run.through(request.agent, lambda: self._context(request, begun))
+        entry = attrs.evolve(
+            request.entry,
+            session_id=begun.session.id,
+            version=ended.version,
+            updated_at=max(request.entry.updated_at, ended.turn.ended_at or 0),
+            created=False,
+        )
+        return TurnResult(turn=ended.turn, text=ended.text, entry=entry, usage=ended.usage, waited_s=waited_s)
+
+    async def _accept(self, draft: InboxDraft) -> InboxId:
+        operation = Accept(drafts=(draft,), now=draft.accepted_at, max_waiting=self._max_waiting)
+        (result,) = await asyncio.wrap_future(self._store.submit(operation))
+        if result.id is None:
+            self._hooks.fire("hermes_after_inbox_overflow", session_key=draft.session_key, waiting=self._max_waiting)
+            raise InboxOverflow(f"{self._max_waiting} messages wait already; this one was not taken, send it later")
+        return result.id
+
+    def _snapshot(self, request: TurnRequest) -> Snapshot | None:
+        """Return what a session's first turn freezes; asked of the plugins only where nothing is frozen yet."""
+        session = self._store.session(request.entry.session_id, request.principal)
+        if session is None or session.model is not None or session.system_prompt is not None:
+            return None
+        parts = self._hooks.system_prompt_parts(request.entry)
+        return Snapshot(model=request.agent.model or request.agent.name, system_prompt="\n\n".join(parts) or None)
+
+    async def _context(self, request: TurnRequest, begun: Begun) -> TurnContext:
+        """Load what the agent is to see; everything in it is a copy."""
+        session, principal = begun.session, request.principal
+        rows = await asyncio.wrap_future(self._store.submit_read(lambda reader: read_rows(reader, session, principal)))
+        return TurnContext(
+            turn=begun.turn,
+            session=session,
+            source=request.draft.source,
+            principal=principal,
+            messages=window_of(session, rows),
+            text="\n".join(item.text for item in begun.items),
+            attachments=tuple(one for item in begun.items for one in item.attachments),
+            history=ScanningHistory(self._store, principal, session.lineage_id),
+            tools=request.tools,
+            commands=request.commands,
+        )

@@ -1,0 +1,51 @@
+"""A function as an agent."""
+
+from __future__ import annotations
+
+from inspect import isasyncgen, isawaitable
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.ports.agent import AssistantStep
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from hermes_hookspecs.ports.agent import AgentEvent, TurnContext
+
+__all__ = ["FunctionAgent"]
+
+
+class FunctionAgent:
+    """Answers with what a function returns.
+
+    :param function: takes the :class:`~hermes_hookspecs.ports.agent.TurnContext`; returns the answer, something
+        awaitable that gives it, or an asynchronous generator of steps. A plain function runs on a thread, so it may
+        block. ``None`` means no answer.
+    """
+
+    model: str | None = None
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.name = getattr(function, "__name__", "function")
+        self._function = function
+
+    async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+        """Yield the function's answer as one step, or its own steps."""
+        from asyncio import to_thread
+        from inspect import isasyncgenfunction, iscoroutinefunction
+
+        if isasyncgenfunction(self._function) or iscoroutinefunction(self._function):
+            result = self._function(turn)
+        else:
+            result = await to_thread(self._function, turn)
+        if isasyncgen(result):
+            async for event in result:
+                yield event
+            return
+        if isawaitable(result):
+            result = await result
+        if result is None:
+            return
+        if not isinstance(result, str):
+            raise TypeError(f"{self.name} returned {type(result).__name__}; an agent function returns text or None")
+        yield AssistantStep(content=result)

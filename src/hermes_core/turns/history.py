@@ -1,0 +1,53 @@
+"""The past, as an agent may see it: other lineages of the turn's principal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.sessions import SessionFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.ports.store import StoreReader
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.sessions import SessionSummary
+
+__all__ = ["ScanningHistory"]
+
+_MOST_NEEDLES = 16
+_SCANNED = 200
+
+
+class ScanningHistory:
+    """Finds rows by reading them (:class:`~hermes_hookspecs.ports.agent.History`); needs no index.
+
+    :param lineage_id: the turn's own lineage, which is in the context already and is left out.
+    """
+
+    def __init__(self, store: StoreReader, principal: Principal, lineage_id: LineageId) -> None:
+        self._store = store
+        self._principal = principal
+        self._own = lineage_id
+
+    def search(self, text: str, *, limit: int = 5) -> Sequence[tuple[SessionSummary, Message]]:
+        """Return the newest row of each other lineage that holds every word of ``text``, newest first."""
+        needles = text.split()[:_MOST_NEEDLES]
+        if not needles:
+            return ()
+        rows = self._store.scan(needles, self._principal, exclude=self._own, limit=_SCANNED)
+        newest: dict[LineageId, Message] = {}
+        for row in rows:
+            newest.setdefault(row.lineage_id, row)
+        summaries = {summary.lineage_id: summary for summary in self._summaries(None)} if newest else {}
+        return [(summaries[lineage], row) for lineage, row in newest.items() if lineage in summaries][:limit]
+
+    def recent(self, *, limit: int = 5) -> Sequence[SessionSummary]:
+        """Return other lineages with at least one row, last active first."""
+        return [one for one in self._summaries(limit + 1) if one.lineage_id != self._own][:limit]
+
+    def _summaries(self, limit: int | None) -> Sequence[SessionSummary]:
+        where = SessionFilter(archived=None, empty=False)
+        return self._store.summaries(self._principal, where=where, limit=limit)

@@ -1,0 +1,260 @@
+"""A turn that has begun: the agent's steps are stored as they come, the lease is renewed, the end is written once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost
+from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
+from hermes_hookspecs.operations import Append, Finish, Renew
+from hermes_hookspecs.ports.agent import AssistantStep, TextDelta, ToolResult, UsageReport
+from hermes_hookspecs.turns import DONE, FAILED, STOPPED, Fence
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hermes_core.hooks import Hooks
+    from hermes_core.turns.waiting import LeaseTimes
+    from hermes_core.turns.waker import LocalWaker
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.operations import Begun
+    from hermes_hookspecs.ports.agent import Agent, AgentEvent, TurnContext
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.turns import Turn, Usage
+
+__all__ = ["Ended", "TurnRun"]
+
+
+@attrs.frozen(kw_only=True)
+class Ended:
+    """How the turn ended: its row, the answer, what it used, the lineage's version."""
+
+    turn: Turn
+    text: str
+    usage: Usage | None
+    version: int
+
+
+class TurnRun:
+    """Runs one begun turn to its end.
+
+    :param begun: what *begin* gave. on_event: told each event of the agent, on the loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        hooks: Hooks,
+        waker: LocalWaker,
+        times: LeaseTimes,
+        inactivity_s: float,
+        begun: Begun,
+        on_event: Callable[[AgentEvent], None] | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._hooks = hooks
+        self._waker = waker
+        self._times = times
+        self._inactivity_s = inactivity_s
+        self._turn = begun.turn
+        self._version = begun.version
+        self._fence = Fence(begun.turn.lineage_id, begun.turn.id, begun.lease.token)
+        self._on_event = on_event
+        self._held: list[MessageDraft] = []
+        self._answer = ""
+        self._usage: list[Usage] = []
+
+    async def through(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> Ended:
+        """Load, run ``agent``, store, finish.
+
+        :raises AgentFailed: the agent, or loading, raised. :raises LeaseLost: somebody took the lease.
+        """
+        try:
+            await self._guarded(agent, context)
+            return await self._finish(DONE)
+        except LeaseLost:
+            self._tell(STOPPED, "the lease was lost")
+            raise
+        except asyncio.CancelledError:
+            await asyncio.shield(self._close(STOPPED, "cancelled"))
+            raise
+        except Exception as error:
+            reason = _one_line(error)
+            await asyncio.shield(self._close(FAILED, reason))
+            if isinstance(error, HermesError):
+                raise
+            raise AgentFailed(f"{agent.name} failed in turn {self._turn.id}: {reason}") from error
+        finally:
+            self._waker.wake(self._turn.lineage_id)
+
+    async def _guarded(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> None:
+        """Run the steps beside the renewal; the loss of the lease ends them before anything else runs."""
+        steps = asyncio.create_task(self._steps(agent, context))
+        renewal = asyncio.create_task(self._renew())
+        try:
+            await asyncio.wait({steps, renewal}, return_when=asyncio.FIRST_COMPLETED)
+            if not steps.done():
+                steps.cancel()
+                await asyncio.gather(steps, return_exceptions=True)
+                renewal.result()
+            steps.result()
+        finally:
+            steps.cancel()
+            renewal.cancel()
+            await asyncio.gather(steps, renewal, return_exceptions=True)
+
+    # --- steps
+
+    async def _steps(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> None:
+        events = agent.run(await context())
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(self._inactivity_s):
+                        event = await anext(events)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError as error:
+                    raise AgentFailed(
+                        f"{agent.name} gave no sign of life for {self._inactivity_s:g} s and was given up"
+                    ) from error
+                await self._take(event)
+        finally:
+            close = getattr(events, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def _take(self, event: AgentEvent) -> None:
+        """Store what is to be stored of one event, then tell it."""
+        if isinstance(event, AssistantStep):
+            await self._flush()
+            self._held.append(self._assistant(event))
+            if event.content:
+                self._answer = event.content
+            if event.tool_calls:
+                await self._flush()
+        elif isinstance(event, ToolResult):
+            self._held.append(self._result(event))
+            await self._flush()
+        elif isinstance(event, UsageReport):
+            self._usage.append(event.usage)
+        elif isinstance(event, TextDelta) and self._held:
+            await self._flush()
+        if self._on_event is not None:
+            self._on_event(event)
+
+    async def _flush(self) -> None:
+        """Store what is held back; only then may the agent go on."""
+        if not self._held:
+            return
+        drafts, self._held = tuple(self._held), []
+        operation = Append(fence=self._fence, drafts=drafts, now=self._clock.now())
+        await asyncio.wrap_future(self._store.submit(operation))
+
+    def _assistant(self, step: AssistantStep) -> MessageDraft:
+        return MessageDraft(
+            role=ASSISTANT,
+            content=step.content,
+            timestamp=self._clock.now(),
+            tool_calls=step.tool_calls,
+            token_count=step.token_count,
+            finish_reason=step.finish_reason,
+            reasoning=step.reasoning,
+        )
+
+    def _result(self, result: ToolResult) -> MessageDraft:
+        return MessageDraft(
+            role=TOOL,
+            content=result.content,
+            timestamp=self._clock.now(),
+            tool_call_id=result.call_id,
+            tool_name=result.name,
+            token_count=result.token_count,
+        )
+
+    # --- the lease
+
+    async def _renew(self) -> None:
+        """Renew until cancelled. :raises LeaseLost: the lease is gone."""
+        while True:
+            await asyncio.sleep(self._times.renew_s)
+            operation = Renew(fence=self._fence, now=self._clock.now(), ttl_ms=self._times.ttl_ms)
+            await asyncio.wrap_future(self._store.submit(operation))
+
+    # --- the end
+
+    async def _finish(self, outcome: str) -> Ended:
+        now = self._clock.now()
+        finished = await asyncio.wrap_future(
+            self._store.submit(
+                Finish(
+                    fence=self._fence,
+                    outcome=outcome,
+                    now=now,
+                    drafts=tuple(self._held),
+                    usage=tuple(self._usage),
+                )
+            )
+        )
+        self._version = finished.version
+        turn = self._tell(outcome, "")
+        return Ended(turn=turn, text=self._answer, usage=_sum(self._usage), version=self._version)
+
+    async def _close(self, outcome: str, reason: str) -> None:
+        """End a turn that did not end by itself; what it had stored stays, one closing row says why."""
+        now = self._clock.now()
+        closing = MessageDraft(role=ASSISTANT, content=closing_text(outcome, reason), timestamp=now, kind=KIND_CLOSING)
+        operation = Finish(
+            fence=self._fence,
+            outcome=outcome,
+            now=now,
+            reason=reason,
+            drafts=(*self._held, closing),
+            usage=tuple(self._usage),
+        )
+        try:
+            await asyncio.wrap_future(self._store.submit(operation))
+        except LeaseLost:
+            reason = "the lease was lost"
+        finally:
+            self._tell(outcome, reason)
+
+    def _tell(self, outcome: str, reason: str) -> Turn:
+        self._turn = attrs.evolve(self._turn, outcome=outcome, reason=reason, ended_at=self._clock.now())
+        self._hooks.fire("hermes_after_turn_finish", turn=self._turn)
+        return self._turn
+
+
+def _one_line(error: BaseException) -> str:
+    """Return an exception as one line of at most 200 characters."""
+    text = " ".join(str(error).split())
+    name = type(error).__name__
+    return (f"{name}: {text}" if text else name)[:200]
+
+
+def _sum(usages: list[Usage]) -> Usage | None:
+    """Return the sum of several reports; a number that nobody reported stays unknown."""
+    from hermes_hookspecs.turns import Usage
+
+    if not usages:
+        return None
+
+    def total(name: str) -> int | None:
+        known = [value for value in (getattr(one, name) for one in usages) if value is not None]
+        return sum(known) if known else None
+
+    costs = [one.estimated_cost_usd for one in usages if one.estimated_cost_usd is not None]
+    return Usage(
+        model=usages[-1].model,
+        input_tokens=total("input_tokens"),
+        output_tokens=total("output_tokens"),
+        cache_read_tokens=total("cache_read_tokens"),
+        cache_write_tokens=total("cache_write_tokens"),
+        estimated_cost_usd=sum(costs) if costs else None,
+    )

@@ -1,0 +1,124 @@
+"""Turns as the facade offers them: whose agent, which session, which engine."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hermes_core.inbox.door import waiting_draft
+from hermes_core.turns.engine import TurnEngine, TurnRequest
+from hermes_core.turns.functions import FunctionAgent
+from hermes_core.turns.waiting import LeaseTimes
+from hermes_core.turns.waker import LocalWaker
+from hermes_hookspecs.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_core.config.sections import Settings
+    from hermes_core.hooks import Hooks
+    from hermes_core.sessions.desk import SessionDesk
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ports.agent import Agent, AgentEvent
+    from hermes_hookspecs.ports.app import TurnResult
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.sessions import SessionEntry
+    from hermes_hookspecs.source import SessionSource
+
+__all__ = ["TurnService"]
+
+DEFAULT_AGENT = "recall"
+"""Who answers where nothing is configured."""
+
+
+class TurnService:
+    """Runs turns for callers who wait."""
+
+    def __init__(self, store: Store, clock: Clock, hooks: Hooks, settings: Settings, desk: SessionDesk) -> None:
+        self._store = store
+        self._clock = clock
+        self._hooks = hooks
+        self._settings = settings
+        self._desk = desk
+        self.waker = LocalWaker(store.change_mark)
+
+    @cached_property
+    def engine(self) -> TurnEngine:
+        """Return the engine, with the times that are in force."""
+        turns = self._settings.turns
+        return TurnEngine(
+            store=self._store,
+            clock=self._clock,
+            hooks=self._hooks,
+            waker=self.waker,
+            times=LeaseTimes(
+                ttl_s=turns.lease_ttl_s,
+                renew_s=turns.lease_renew_s,
+                notice_s=turns.busy_notice_s,
+                wait_s=turns.lease_wait_s,
+            ),
+            max_waiting=self._settings.inbox.max_waiting,
+            inactivity_s=self._settings.agent.inactivity_timeout_s,
+        )
+
+    async def ask(
+        self,
+        text: str,
+        source: SessionSource,
+        *,
+        entry: SessionEntry | None,
+        agent: Agent | str | Callable[..., object] | None,
+        on_event: Callable[[AgentEvent], None] | None,
+        on_wait: Callable[[str], None] | None,
+    ) -> TurnResult:
+        """Accept, wait, run, answer; errors as :meth:`TurnEngine.run` raises them."""
+        source = self._desk.at_home(source)
+        runner = self.agent(agent)
+        if entry is None:
+            entry = await asyncio.to_thread(self._desk.get_or_create, source)
+        draft = waiting_draft(
+            self._hooks,
+            text,
+            source,
+            session_key=self._desk.key(source),
+            lineage_id=entry.lineage_id,
+            now=self._clock.now(),
+        )
+        request = TurnRequest(
+            draft=draft,
+            entry=entry,
+            principal=self._desk.principal(source),
+            agent=runner,
+            tools=self._hooks.tools(),
+            commands=tuple((one.name, one.summary) for one in self._hooks.commands().values()),
+            on_event=on_event,
+            on_wait=on_wait,
+        )
+        return await self.engine.run(request)
+
+    def agent(self, wanted: Agent | str | Callable[..., object] | None) -> Agent:
+        """Return the agent that is meant: an object, a function, a name, or the configured one.
+
+        :raises ConfigError: there is no agent of that name.
+        """
+        if wanted is not None and not isinstance(wanted, str):
+            run = getattr(wanted, "run", None)
+            if run is not None:
+                found: Agent = wanted  # type: ignore[assignment]  # has what the port asks for
+                return found
+            if callable(wanted):
+                return FunctionAgent(wanted)
+            raise TypeError("an agent is a name, a function, or an object with run()")
+        agents = self._hooks.agents()
+        name = wanted or self._settings.agent.runner or DEFAULT_AGENT
+        if name not in agents:
+            known = ", ".join(sorted(agents)) or "none"
+            origin = "option --agent" if wanted else self._settings.origins.get("agent.runner", "default")
+            raise ConfigError(
+                f"{origin}: there is no agent {name!r}; there are: {known}",
+                origin=origin,
+                section="agent",
+                key="runner",
+            )
+        return agents[name]
