@@ -19,6 +19,7 @@ from hermes_hookspecs.turns import Fence, LeaseHolder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_hookspecs.inbox import AcceptResult
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import BeginResult, Finished, Operation
     from hermes_hookspecs.ports.store import Store
@@ -155,7 +156,10 @@ class Scene:
 
     def accept(self, text: str = "hello", key: SessionKey = KEY, **fields: object) -> InboxId:
         """Accept one message and return its row's id."""
-        (taken,) = self.run(Accept(drafts=(self.incoming(text, key, **fields),), now=self.now))
+        results: Sequence[AcceptResult] = self.run(
+            Accept(drafts=(self.incoming(text, key, **fields),), now=self.now)
+        )
+        (taken,) = results
         assert taken.id is not None
         assert not taken.duplicate
         return taken.id

@@ -90,11 +90,11 @@ class AnswerPrinter:
     def finish(self, result: TurnResult | None) -> None:
         """Print what was not printed yet; ``None`` where the turn has no result.
 
-        What an answer of nothing looks like: an empty line, so that answers can be counted.
+        An answer of nothing is an empty line, so that answers can be counted.
         """
         if result is not None and not self._anything:
             self._print(self._stream.feed(result.text))
-            self._in_line = True
+            self._in_line = self._in_line or not result.text
         self._end_line()
 
     def _print(self, text: str) -> None:

@@ -127,11 +127,12 @@ def _ask_once(conversation: Conversation, call: CliCall, question: str) -> int:
     if as_json and said.result is not None:
         from hermes_cli.records import print_json
 
-        print_json(call.out, _result_record(said.result))
+        session = call.app.store.session(said.result.entry.session_id, operator())
+        print_json(call.out, _result_record(said.result, None if session is None else session.model))
     return 0 if said.ok else 1
 
 
-def _result_record(result: TurnResult) -> dict[str, object]:
+def _result_record(result: TurnResult, model: str | None) -> dict[str, object]:
     usage = result.usage
     return {
         "session_id": result.entry.session_id,
@@ -141,7 +142,7 @@ def _result_record(result: TurnResult) -> dict[str, object]:
         "outcome": result.turn.outcome,
         "reason": result.turn.reason,
         "text": result.text,
-        "model": None if usage is None else usage.model,
+        "model": model if usage is None or usage.model is None else usage.model,
         "input_tokens": None if usage is None else usage.input_tokens,
         "output_tokens": None if usage is None else usage.output_tokens,
         "cache_read_tokens": None if usage is None else usage.cache_read_tokens,

@@ -28,8 +28,3 @@ class Entrances:
             return "imported"
         who = turn.user_name or turn.user_id
         return safe_line(f"{turn.entrance}, {who}" if who else str(turn.entrance))
-
-    def record(self, turn_id: TurnId | None) -> str | None:
-        """Return the entrance as it is stored, ``None`` for a row without a turn."""
-        turn = self._turns.get(turn_id) if turn_id is not None else None
-        return None if turn is None else str(turn.entrance)

@@ -52,7 +52,7 @@ def run(call: CliCall) -> int:
         count = sum(
             _replace(os.path.join(target, file_name(str(record.get("session_id", "")))), [record]) for record in records
         )
-    elif os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+    elif os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
         with open(target, "w", encoding="utf-8") as file:  # a pipe or a device cannot be replaced
             count = sum(_write_line(file, record) for record in records)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli.columns import layout
-from hermes_cli.safe_text import safe_line
+from hermes_cli.safe_text import safe_line, safe_text
 from hermes_cli.times import ago, utc_time
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.sessions import SessionFilter
@@ -114,7 +114,7 @@ def _table(rows: Sequence[SessionSummary], *, now: int, width: int | None) -> li
         when = utc_time(row.last_activity) if width is None else ago(now, row.last_activity)
         cells.append(
             [
-                safe_line(row.session_id),
+                safe_text(row.session_id),
                 title,
                 account_text(row.source, row.account_id),
                 str(row.message_count),

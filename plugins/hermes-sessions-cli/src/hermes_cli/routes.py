@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli.columns import layout
-from hermes_cli.safe_text import safe_line
+from hermes_cli.safe_text import safe_line, safe_text
 from hermes_cli.times import ago, utc_time
 from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.ids import SessionKey
@@ -95,13 +95,8 @@ def explain(call: CliCall) -> int:
             },
         )
         return 0
-    rows = [["key", safe_line(explained.key)]]
-    rows += [[safe_line(name), safe_line(value)] for name, value in explained.lines]
-    if explained.session_id is None:
-        rows.append(["session", "none yet: the next message makes one"])
-    else:
-        title = explained.lineage.title if explained.lineage is not None else None
-        rows.append(["session", safe_line(f"{explained.session_id} ({title})" if title else explained.session_id)])
+    # The first blanks of a name are the core's: parts of the key stand under it.
+    rows = [[safe_text(name), safe_line(value)] for name, value in explained.lines]
     for line in layout(rows, width=None, giving=1):
         print(line, file=call.out)
     return 0

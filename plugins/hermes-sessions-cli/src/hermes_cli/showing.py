@@ -124,7 +124,7 @@ def _row_lines(row: Message) -> Iterator[str]:
 
 
 def _print_json(call: CliCall, found: Resolved, count: int | None) -> None:
-    """Print the export of the whole lineage, each message with its entrance, as one object."""
+    """Print the export of the whole lineage as one object, and who runs a turn there."""
     from hermes_cli.records import print_json
 
     store = call.app.store
@@ -134,17 +134,6 @@ def _print_json(call: CliCall, found: Resolved, count: int | None) -> None:
     holder = None if lease is None or lease.holder is None else lease.holder.describe()
     record.setdefault("running", holder)
     messages = record.get("messages")
-    if isinstance(messages, list):
-        if count is not None:
-            record["messages"] = messages[len(messages) - count :] if count < len(messages) else messages
-        _name_entrances(record["messages"], store, found)
+    if count is not None and isinstance(messages, list):
+        record["messages"] = messages[max(len(messages) - count, 0) :]
     print_json(call.out, record)
-
-
-def _name_entrances(messages: object, store: Store, found: Resolved) -> None:
-    """Give each message its entrance where the export has none yet."""
-    entrances = Entrances(store.turns(found.lineage.id, operator()))
-    by_text = {str(row.id): row.turn_id for row in store.messages(found.lineage.id, operator())}
-    for message in messages if isinstance(messages, list) else ():
-        if isinstance(message, dict) and "entrance" not in message:
-            message["entrance"] = entrances.record(by_text.get(str(message.get("id"))))

@@ -56,17 +56,14 @@ class Checkpointer:
         self._thread = threading.Thread(target=self._in_two_phases, name="hermes-checkpoint", daemon=True)
         self._thread.start()
 
-    def passive(self) -> bool:
-        """Checkpoint what can be without waiting; blocks for the disk.
-
-        :returns: whether all of the log is in the database file now.
-        """
+    def passive(self) -> None:
+        """Checkpoint what can be without waiting for readers or writers; blocks for the disk."""
         with self._busy:
-            return self._passive()
+            self._passive()
 
     def _in_two_phases(self) -> None:
         with self._busy:
-            if self._closed or self._passive():
+            if not self._passive():
                 return
             try:
                 self._gate = self._gate or Gate(self._path)
@@ -79,16 +76,18 @@ class Checkpointer:
                     self._gate.release()
 
     def _passive(self) -> bool:
+        """Checkpoint; false where that could not be done now. What readers still need stays in the log."""
         if self._closed:
             return False
         try:
             if self._connection is None:
-                self._connection = connect(self._path, busy_timeout_s=0.0)
-            pages, moved = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                self._connection = connect(self._path, busy_timeout_s=PATIENCE_S)
+            # A passive checkpoint never calls the busy handler.
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except (apsw.BusyError, apsw.FullError, apsw.IOError):
             # Somebody else is checkpointing, or there is no space to move to: everything is still in the log.
             return False
-        return pages == moved
+        return True
 
     def close(self, timeout_s: float, *, checkpoint: bool = True) -> None:
         """Wait for a running checkpoint and close its connection; idempotent.

@@ -142,9 +142,9 @@ class Committer:
         if self._parts is None:
             try:
                 gate = Gate(self._path)
-                connection = WriterConnection(self._path, synchronous=self._synchronous)
-                # The first look into the file makes SQLite open the -wal.
-                connection.user_version()
+                connection = WriterConnection(
+                    self._path, synchronous=self._synchronous, patience_s=self._busy_timeout_s
+                )
                 self._parts = connection, gate, WalFile(self._path)
             except OSError as error:
                 raise StorageError(f"{self._path} cannot be opened for writing: {error}") from error

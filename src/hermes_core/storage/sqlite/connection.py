@@ -187,12 +187,16 @@ class Statements:
 class WriterConnection:
     """The connection of the writer: alone in beginning and ending transactions. One thread at a time.
 
+    :param patience_s: how long opening may wait for another process that recovers the log.
     :ivar wal_pages: pages in the -wal after the last commit.
     """
 
-    def __init__(self, path: str, *, synchronous: str) -> None:
-        # Patience is the writer's: SQLite's own busy handler sleeps longer and longer and starves some.
-        self._connection = connect(path, busy_timeout_s=0.0, synchronous=synchronous)
+    def __init__(self, path: str, *, synchronous: str, patience_s: float) -> None:
+        self._connection = connect(path, busy_timeout_s=patience_s, synchronous=synchronous)
+        # The first look into the file makes SQLite open the -wal.
+        number(self._connection, "PRAGMA user_version")
+        # From here on patience is the writer's: SQLite's own busy handler sleeps longer and longer and starves some.
+        self._connection.set_busy_timeout(0)
         self._trusted = False
         self._seen = -1
         self.wal_pages = 0

@@ -150,7 +150,7 @@ class Database:
         if threading.current_thread() is not threading.main_thread():
             outcome = self._writer.try_inline(work)
             if outcome is not None:
-                return _value(outcome)
+                return _value(outcome)  # type: ignore[return-value]  # what work returned, carried as object
         return self._call(work, self._busy_timeout_s if timeout_s is None else timeout_s)
 
     def _call(self, work: Callable[[Transaction], T], timeout_s: float) -> T:
@@ -162,7 +162,7 @@ class Database:
             raise
         if outcome is None:
             raise self._writer.busy_error(timeout_s, maybe_written=not request.take_back())
-        return _value(outcome)
+        return _value(outcome)  # type: ignore[return-value]  # what work returned, carried as object
 
     def read(self) -> AbstractContextManager[Reader]:
         """A short read transaction; blocks while all readers are in use. Give no rows out lazily from inside.
@@ -238,10 +238,10 @@ class Database:
             raise StoreStopped(f"{self.path} is closed; open it again")
 
 
-def _value(outcome: Outcome) -> T:
+def _value(outcome: Outcome) -> object:
     if outcome.error is not None:
         raise outcome.error
-    return outcome.value  # type: ignore[return-value]  # what work returned, carried as object
+    return outcome.value
 
 
 def _mark(path: str, deadline: float) -> OpenMark:

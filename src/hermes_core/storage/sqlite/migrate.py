@@ -104,7 +104,7 @@ def bring_up(path: str, schema: Schema, mark: OpenMark, *, deadline: float) -> N
         if not gate.acquire_until(deadline):
             raise _busy(path, *gate_files(path))
         files.create(path)
-        connection = connect(path, busy_timeout_s=0.0, synchronous="FULL")
+        connection = connect(path, busy_timeout_s=max(0.1, deadline - time.monotonic()), synchronous="FULL")
         try:
             _migrate(connection, path, schema, mark, deadline)
         except apsw.Error as error:

@@ -37,7 +37,8 @@ class Readers:
         self._limit = limit
         self._patience_s = patience_s
         self._free: SimpleQueue[apsw.Connection] = SimpleQueue()
-        self._living: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
+        # Weak references looked through by hand: a WeakSet's callback can be lost to an interrupt, too.
+        self._known: list[weakref.ref[apsw.Connection]] = []
         self._growing = threading.Lock()
         self._closed = False
         self._checkpoint = True
@@ -46,7 +47,7 @@ class Readers:
     def adopt(self, connection: apsw.Connection) -> None:
         """Take over a connection that was opened with ``query_only``."""
         with self._growing:
-            self._living.add(connection)
+            self._known.append(weakref.ref(connection))
         self._free.put(connection)
 
     def acquire(self) -> apsw.Connection:
@@ -62,7 +63,8 @@ class Readers:
         except Empty:
             pass
         with self._growing:
-            if len(self._living) < self._limit:
+            self._known = [known for known in self._known if known() is not None]
+            if len(self._known) < self._limit:
                 return self._open()
         try:
             return self._free.get(timeout=self._patience_s)
@@ -74,7 +76,7 @@ class Readers:
             connection = connect(self._path, busy_timeout_s=self._patience_s, query_only=True)
         except apsw.Error as error:
             raise translate(error, f"{self._path} cannot be opened") from error
-        self._living.add(connection)
+        self._known.append(weakref.ref(connection))
         return connection
 
     def release(self, connection: apsw.Connection) -> None:
@@ -85,10 +87,9 @@ class Readers:
             connection.execute("ROLLBACK").fetchall()
         if self._closed:
             disconnect(connection, checkpoint=self._checkpoint)
-        else:
-            self._free.put(connection)
-            if self._closed:
-                self._close_free()
+            return
+        self._free.put(connection)
+        self._close_free_if_closed()
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Close what is free now and the others when their reads end; idempotent.
@@ -98,6 +99,10 @@ class Readers:
         self._checkpoint = checkpoint
         self._closed = True
         self._close_free()
+
+    def _close_free_if_closed(self) -> None:
+        if self._closed:
+            self._close_free()
 
     def _close_free(self) -> None:
         try:
@@ -109,8 +114,10 @@ class Readers:
     def leave_in_child(self, keep: Callable[[apsw.Connection], None]) -> None:
         """In a forked child: keep every connection from being closed. Takes no lock, it may be held for ever."""
         self._forked = True
-        for connection in list(self._living):
-            keep(connection)
+        for known in self._known:
+            connection = known()
+            if connection is not None:
+                keep(connection)
 
 
 class Reading:
@@ -120,10 +127,11 @@ class Reading:
     :param check: raises where the database must not be used any more.
     """
 
+    _connection: apsw.Connection | None = None
+
     def __init__(self, readers: Readers, check: Callable[[], None]) -> None:
         self._readers = readers
         self._check = check
-        self._connection: apsw.Connection | None = None
 
     def __enter__(self) -> Reader:
         self._check()

@@ -101,7 +101,7 @@ class FutureRequest:
 
     def begin(self) -> bool:
         """See :class:`Request`."""
-        return self.future.set_running_or_notify_cancel()
+        return not self.future.done() and self.future.set_running_or_notify_cancel()
 
     def settle(self, outcome: Outcome) -> None:
         """See :class:`Request`."""

@@ -197,19 +197,24 @@ CREATE TABLE usage (
 ) STRICT;
 CREATE INDEX usage_by_turn ON usage (turn_id);
 
--- lineage_id is filled in where no other table tells it any more: for a lineage that is gone.
 CREATE TABLE changes (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT NOT NULL,
     lineage_no INTEGER NOT NULL,
     message_id INTEGER,
-    at INTEGER NOT NULL,
-    lineage_id TEXT
+    at INTEGER NOT NULL
 ) STRICT;
 CREATE TRIGGER messages_inserted AFTER INSERT ON messages BEGIN
     INSERT INTO changes (kind, lineage_no, message_id, at)
     SELECT 'insert', no, NEW.id, written_at FROM lineages WHERE no = NEW.lineage_no;
 END;
+
+-- Names of lineages that are gone and of their tips, for the changes that were noted before.
+CREATE TABLE erased (
+    lineage_no INTEGER PRIMARY KEY,
+    lineage_id TEXT NOT NULL,
+    session_id TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE plugin_state (
     namespace TEXT NOT NULL,

@@ -1,4 +1,4 @@
-"""The change feed, and counts over the whole store."""
+"""The change feed: what happened to rows and lineages, for whoever derives data from them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["changes"]
 
 STORE_ID = "SELECT value FROM meta WHERE name = 'store_id'"
+NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'changes'"
 CHANGES = """
-    SELECT c.id, c.kind, coalesce(c.lineage_id, l.id), m.session_id, c.message_id, c.at
-    FROM changes AS c LEFT JOIN lineages AS l ON l.no = c.lineage_no LEFT JOIN messages AS m ON m.id = c.message_id
+    SELECT c.id, c.kind, coalesce(l.id, e.lineage_id),
+        iif(c.message_id IS NULL, NULL, coalesce(m.session_id, e.session_id)), c.message_id, c.at
+    FROM changes AS c
+    LEFT JOIN lineages AS l ON l.no = c.lineage_no
+    LEFT JOIN messages AS m ON m.id = c.message_id
+    LEFT JOIN erased AS e ON e.lineage_no = c.lineage_no
     WHERE c.id > ? ORDER BY c.id LIMIT ?
 """
 
@@ -28,7 +33,7 @@ def changes(reader: Reader, after: str | None, limit: int) -> tuple[tuple[Change
     :raises ValueError: the cursor is another store's, or none.
     """
     store = str(cast("tuple[str]", reader.one(STORE_ID))[0])  # written when the file was made
-    position = 0 if after is None else _position(after, store)
+    position = 0 if after is None else _position(reader, after, store)
     rows = cast("list[ChangeRow]", reader.all(CHANGES, (position, max(limit, 0))))  # columns of CHANGES
     found = tuple(
         Change(kind=kind, lineage_id=lineage_id, session_id=session_id, message_id=message_id, at=at)
@@ -37,10 +42,14 @@ def changes(reader: Reader, after: str | None, limit: int) -> tuple[tuple[Change
     return found, f"{store}.{rows[-1][0] if rows else position}"
 
 
-def _position(cursor: str, store: str) -> int:
+def _position(reader: Reader, cursor: str, store: str) -> int:
     name, dot, number = cursor.partition(".")
     if not dot or not (number.isascii() and number.isdecimal()) or len(number) > 18:
         raise ValueError(f"{cursor[:80]!r} is no cursor of a change feed")
     if name != store:
         raise ValueError("the cursor belongs to another store: begin again from the oldest change")
-    return int(number)
+    newest = reader.one(NEWEST)
+    position = int(number)
+    if position > (0 if newest is None else cast("tuple[int]", newest)[0]):  # a sequence is a number
+        raise ValueError("the cursor stands behind the newest change of this store: begin again from the oldest change")
+    return position

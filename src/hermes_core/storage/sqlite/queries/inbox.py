@@ -24,10 +24,8 @@ ITEM = """
         lineage_id, waiter, status, attempts, error
     FROM inbox
 """
-WAITING = f"{ITEM} WHERE lineage_id = ? AND status = 'pending' AND kind IN ('message', 'internal') ORDER BY id LIMIT ?"
-WAITING_OF_KEY = (
-    f"{ITEM} WHERE session_key = ? AND status = 'pending' AND kind IN ('message', 'internal') ORDER BY id LIMIT ?"
-)
+WAITING = f"{ITEM} WHERE lineage_id = ? AND status = 'pending' AND kind <> 'control' ORDER BY id LIMIT ?"
+WAITING_OF_KEY = f"{ITEM} WHERE session_key = ? AND status = 'pending' AND kind <> 'control' ORDER BY id LIMIT ?"
 
 
 def _item(row: tuple[SQLiteValue, ...]) -> InboxItem:

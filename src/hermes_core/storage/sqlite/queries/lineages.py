@@ -1,5 +1,7 @@
 """Lineages and their sessions."""
 
+# ruff: noqa: S608 - statements are put together from constants of this package, values are always bound
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast

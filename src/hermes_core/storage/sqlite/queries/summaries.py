@@ -1,5 +1,7 @@
 """Lists: lineages shown as their tips, last active first. The quickest command there is reads through here."""
 
+# ruff: noqa: S608 - statements are put together from constants of this package, values are always bound
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
         str | None, Number, Number, Number, Number, float | None, int, int, str | None,
     ]  # fmt: skip
 
-__all__ = ["summaries"]
+__all__ = ["summaries", "summary"]
 
 _SUMS = ", ".join(
     f"iif(l.segments = 1, t.{name}, (SELECT sum({name}) FROM sessions WHERE lineage_id = l.id))"
@@ -48,6 +50,13 @@ def summaries(
         # Columns of a compound are named by their place: last activity, lineage id.
         sql = f"{' UNION ALL '.join(parts)} ORDER BY 9 DESC, 2 DESC LIMIT ?"
     return tuple(map(_summary, reader.all(sql, (*(values * len(flags)), most))))
+
+
+def summary(reader: Reader, lineage_id: LineageId, principal: Principal) -> SessionSummary | None:
+    """One lineage, archived or not."""
+    condition, owners = visible(principal)
+    row = reader.one(f"{SUMMARY} WHERE l.id = ? AND {condition}", (lineage_id, *owners))
+    return None if row is None else _summary(row)
 
 
 def _condition(principal: Principal, wanted: SessionFilter) -> tuple[str, tuple[SQLiteValue, ...]]:

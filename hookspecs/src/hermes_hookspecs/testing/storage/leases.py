@@ -1,0 +1,207 @@
+"""Leases and fences: one writer, and a holder that lost its lease cannot write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import pytest
+
+from hermes_hookspecs.errors import LeaseLost, SessionNotFound
+from hermes_hookspecs.ids import LineageId, TurnId
+from hermes_hookspecs.messages import INTERRUPTED_RESULT, KIND_CLOSING, closing_text
+from hermes_hookspecs.operations import Append, Finish, Renew
+from hermes_hookspecs.testing.scene import (
+    KEY,
+    OTHER_KEY,
+    asking,
+    fence_of,
+    holder_at,
+    key_of,
+    result,
+    saying,
+)
+from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
+from hermes_hookspecs.testing.storage.routes import binding, releasing
+from hermes_hookspecs.turns import Fence, LeaseStamp, Usage
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.operations import Begun
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.testing.scene import Scene
+
+__all__ = ["LeaseTests"]
+
+
+def _renewing(scene: Scene, begun: Begun) -> Renew:
+    return Renew(fence=fence_of(begun), now=scene.now, ttl_ms=30_000)
+
+
+class LeaseTests(StoreFixtures):
+    """Tokens only grow; every write of a turn shows the one it has."""
+
+    def test_a_fresh_lease_is_free(self, store: Store, scene: Scene) -> None:
+        lease = scene.lease(scene.enter().lineage_id)
+
+        assert (lease.token, lease.renewals, lease.holder) == (0, 0, None)
+        assert (lease.acquired_at, lease.expires_at) == (None, None)
+        assert store.lease(LineageId("L-nowhere")) is None
+
+    def test_a_renewal_shows_that_the_holder_lives(self, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        scene.clock.advance(10)
+
+        scene.run(_renewing(scene, begun))
+        lease = scene.run(_renewing(scene, begun))
+
+        assert lease == scene.lease(entry.lineage_id)
+        assert lease.stamp == LeaseStamp(begun.turn.token, 2)
+        assert (lease.acquired_at, lease.expires_at) == (begun.lease.acquired_at, scene.now + 30_000)
+        assert scene.lineage(entry.lineage_id).version == begun.version
+
+    def test_held_leases_are_listed_longest_held_first(self, store: Store, scene: Scene) -> None:
+        entries = [scene.enter(key_of(str(number))) for number in range(3)]
+        for entry in (entries[2], entries[0]):
+            scene.ask(entry)
+            scene.clock.advance(5)
+
+        assert [lease.lineage_id for lease in store.leases()] == [entries[2].lineage_id, entries[0].lineage_id]
+
+    def test_a_revoke_takes_the_lease_and_closes_the_turn(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        scene.append(begun, asking("c1"))
+        scene.run(_renewing(scene, begun))
+        scene.clock.advance(10)
+
+        ended = scene.revoke(entry.lineage_id, "/stop")
+
+        assert ended is not None
+        assert ended == store.turn(begun.turn.id)
+        assert (ended.outcome, ended.reason, ended.ended_at) == ("stopped", "/stop", scene.now)
+        lease = scene.lease(entry.lineage_id)
+        assert (lease.token, lease.renewals, lease.holder) == (begun.turn.token + 1, 0, None)
+        assert (lease.acquired_at, lease.expires_at) == (None, None)
+        assert scene.status(begun.turn.inbox_ids[0]) == "done"
+        synthetic, closing = scene.rows(entry.lineage_id)[-2:]
+        assert (synthetic.tool_call_id, synthetic.content) == ("c1", INTERRUPTED_RESULT)
+        assert (closing.content, closing.kind) == (closing_text("stopped", "/stop"), KIND_CLOSING)
+        assert closing.turn_id == begun.turn.id
+        assert scene.lineage(entry.lineage_id).version == begun.version + 2
+
+    def test_a_revoke_of_a_free_lease_still_grows_the_token(self, scene: Scene) -> None:
+        entry = scene.enter()
+
+        assert scene.revoke(entry.lineage_id) is None
+
+        assert scene.lease(entry.lineage_id).token == 1
+        assert scene.lineage(entry.lineage_id).version == 1
+        assert scene.rows(entry.lineage_id) == ()
+
+    def test_a_revoke_of_another_stamp_does_nothing(self, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        scene.run(_renewing(scene, begun))
+
+        assert scene.revoke(entry.lineage_id, expected=begun.lease.stamp) is None
+
+        assert scene.lease(entry.lineage_id).token == begun.turn.token
+        scene.append(begun, saying("still here"))
+
+    def test_a_revoke_of_the_expected_stamp_works(self, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+
+        ended = scene.revoke(entry.lineage_id, outcome="interrupted", expected=begun.lease.stamp)
+
+        assert ended is not None
+        assert (ended.id, ended.outcome) == (begun.turn.id, "interrupted")
+
+    def test_a_revoke_of_a_lineage_that_is_not_there_is_refused(self, scene: Scene) -> None:
+        with pytest.raises(SessionNotFound):
+            scene.revoke(LineageId("L-nowhere"))
+
+    @pytest.mark.parametrize("write", ["append", "finish", "renew"])
+    @pytest.mark.parametrize("loss", ["revoked", "finished", "replaced", "deleted token", "another turn"])
+    def test_who_lost_the_lease_cannot_write(self, store: Store, scene: Scene, write: str, loss: str) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        fence = fence_of(begun)
+        if loss == "revoked":
+            scene.revoke(entry.lineage_id)
+        elif loss == "finished":
+            scene.finish(begun)
+        elif loss == "replaced":
+            scene.begin(entry.lineage_id, scene.accept(), presumed_dead=begun.lease.stamp)
+        elif loss == "deleted token":
+            fence = Fence(entry.lineage_id, begun.turn.id, begun.turn.token - 1)
+        else:
+            fence = Fence(entry.lineage_id, TurnId("T-other"), begun.turn.token)
+        before = (scene.rows(entry.lineage_id), scene.lineage(entry.lineage_id), scene.lease(entry.lineage_id))
+        late = (saying("too late"),)
+        writes = {
+            "append": Append(fence=fence, drafts=late, now=scene.now),
+            "finish": Finish(fence=fence, outcome="done", drafts=late, usage=(Usage(input_tokens=1),), now=scene.now),
+            "renew": Renew(fence=fence, now=scene.now, ttl_ms=1),
+        }
+
+        with pytest.raises(LeaseLost) as caught:
+            store.apply(writes[write])
+
+        assert (caught.value.lineage_id, caught.value.token) == (entry.lineage_id, fence.token)
+        assert before == (scene.rows(entry.lineage_id), scene.lineage(entry.lineage_id), scene.lease(entry.lineage_id))
+        assert store.usage(begun.turn.id) == ()
+
+    def test_a_fence_of_a_lineage_that_is_gone_is_lost(self, store: Store, scene: Scene) -> None:
+        begun = scene.ask(scene.enter())
+        fence = attrs.evolve(fence_of(begun), lineage_id=LineageId("L-nowhere"))
+
+        with pytest.raises(LeaseLost):
+            store.apply(Append(fence=fence, drafts=(saying("x"),), now=scene.now))
+
+    def test_a_release_stops_the_turn_that_its_key_began(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry, holder=holder_at(key=KEY))
+
+        released = store.apply(releasing(scene))
+
+        assert released.stopped is not None
+        assert (released.stopped.id, released.stopped.outcome) == (begun.turn.id, "stopped")
+        assert released.stopped.reason == "session_reset"
+        assert scene.texts(entry.lineage_id)[-1] == closing_text("stopped", "session_reset")
+        assert scene.lineage(entry.lineage_id).version == begun.version + 2
+        with pytest.raises(LeaseLost):
+            scene.append(begun, saying("too late"))
+
+    def test_a_release_leaves_the_turn_of_another_entrance_alone(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        store.apply(binding(scene, OTHER_KEY, entry.lineage_id))
+        begun = scene.ask(entry, holder=holder_at(key=OTHER_KEY))
+
+        released = store.apply(releasing(scene))
+
+        assert released.stopped is None
+        scene.append(begun, saying("still here"))
+
+    def test_a_revoked_lineage_goes_on_with_the_next_turn(self, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        scene.append(begun, asking("c1"))
+        scene.append(begun, result("c1"))
+        scene.revoke(entry.lineage_id)
+
+        again = scene.talk(entry, "go on", "yes")
+
+        assert again.turn.token == begun.turn.token + 2
+        assert scene.texts(entry.lineage_id)[-2:] == ["go on", "yes"]
+
+    def test_the_version_counts_each_write_of_a_lineage(self, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        scene.append(begun, saying("one"))
+        scene.append(begun, saying("two"), saying("three"))
+
+        finished = scene.finish(begun)
+
+        assert (begun.version, finished.version) == (2, 5)

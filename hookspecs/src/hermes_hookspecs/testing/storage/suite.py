@@ -1,0 +1,52 @@
+"""All parts of the storage suite in one class."""
+
+from __future__ import annotations
+
+from hermes_hookspecs.testing.completeness import CompleteSuite
+from hermes_hookspecs.testing.storage.concurrency import ConcurrencyTests
+from hermes_hookspecs.testing.storage.inbox import InboxTests
+from hermes_hookspecs.testing.storage.leases import LeaseTests
+from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
+from hermes_hookspecs.testing.storage.routes import RouteTests
+from hermes_hookspecs.testing.storage.state import FeedTests, LifeTests, StateTests
+from hermes_hookspecs.testing.storage.texts import TextTests
+from hermes_hookspecs.testing.storage.transcripts import AccessTests, LegalityTests, TranscriptTests
+from hermes_hookspecs.testing.storage.turns import BeginTests, FinishTests
+
+__all__ = ["StorageSuite"]
+
+
+class StorageSuite(
+    RouteTests,
+    TitleTests,
+    LineageTests,
+    InboxTests,
+    BeginTests,
+    FinishTests,
+    LeaseTests,
+    LegalityTests,
+    TranscriptTests,
+    AccessTests,
+    StateTests,
+    FeedTests,
+    LifeTests,
+    TextTests,
+    ConcurrencyTests,
+    CompleteSuite,
+):
+    """What every store does. A subclass gives the fixture ``store`` (open, empty), and says what it is capable of.
+
+    ::
+
+        class TestMyStore(StorageSuite):
+            durable = True
+
+            @pytest.fixture
+            def store(self, tmp_path): ...
+
+            @pytest.fixture
+            def reopen(self, store, tmp_path): ...      # closes, opens the same place again, returns the new store
+
+            @pytest.fixture
+            def another_store(self, tmp_path): ...      # a second, empty one in another place
+    """

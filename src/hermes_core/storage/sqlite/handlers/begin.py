@@ -1,0 +1,172 @@
+"""The beginning of a turn: lease, dead turn, claims and user rows in one transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from hermes_core.storage.sqlite.handlers.transcript import ReadyRows, store_rows
+from hermes_core.storage.sqlite.handlers.turn_ends import break_off
+from hermes_core.storage.sqlite.queries import inbox, lineages, transcripts, turns
+from hermes_core.storage.sqlite.rows import holder_text, ids_text
+from hermes_hookspecs.errors import SessionNotFound
+from hermes_hookspecs.operations import Begun, Busy, Changed, NothingWaiting, NotYourTurn
+from hermes_hookspecs.turns import INTERRUPTED, LeaseStamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hermes_core.storage.sqlite.transaction import Transaction
+    from hermes_hookspecs.ids import SessionId
+    from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.operations import Begin, BeginResult
+    from hermes_hookspecs.turns import Turn
+
+    StandRow = tuple[int, SessionId, int, int, str | None, str | None]
+
+__all__ = ["begin"]
+
+DEAD = "its process ended"
+"""Reason of a turn that was found active without a living holder."""
+
+STAND = "SELECT no, tip, lease_token, lease_renewals, lease_holder, turn_id FROM lineages WHERE id = ?"
+INSERT_TURN = """
+    INSERT INTO turns (id, lineage_id, session_id, token, platform, account_id, terminal, session_key, user_id,
+        user_name, inbox_ids, started_at, outcome, attempt)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?)
+"""
+TAKE_LEASE = """
+    UPDATE lineages SET version = version + 1, written_at = :now, turn_count = turn_count + 1,
+        message_count = message_count + :messages, lease_token = lease_token + 1, lease_renewals = 0,
+        lease_holder = :holder, lease_label = :label, lease_acquired_at = :now, lease_expires_at = :expires,
+        turn_no = :turn_no, turn_id = :turn_id, open_calls = NULL,
+        last_activity = iif(:touch, max(last_activity, :now), last_activity)
+    WHERE no = :no
+"""
+CLAIM = "UPDATE inbox SET status = 'claimed', attempts = attempts + 1 WHERE id = ?"
+STORED = "SELECT 1 FROM messages WHERE lineage_no = ? AND inbox_id = ?"
+FREEZE = """
+    UPDATE sessions SET model = ?, model_config = ?, system_prompt = ?
+    WHERE id = ? AND model IS NULL AND model_config IS NULL AND system_prompt IS NULL
+"""
+
+
+def begin(operation: Begin) -> Callable[[Transaction], BeginResult]:
+    """Work of :class:`~hermes_hookspecs.operations.Begin`."""
+    holder = holder_text(operation.holder)
+
+    def work(tx: Transaction) -> BeginResult:
+        found = tx.one(STAND, (operation.lineage_id,))
+        if found is None:
+            raise SessionNotFound(operation.lineage_id)
+        lineage_no, tip, token, renewals, held_by, turn_id = cast("StandRow", found)  # columns of STAND
+        if held_by == holder and turn_id == operation.turn_id:
+            return _begun(tx, operation, lineage_no, tip, None)
+        if held_by is not None and LeaseStamp(token, renewals) != operation.presumed_dead:
+            lease = turns.lease(tx, operation.lineage_id)
+            if lease is not None:
+                return Busy(lease=lease)
+        items = [] if operation.maintenance else _choose(tx, operation)
+        if not isinstance(items, list):
+            return items
+        interrupted = break_off(tx, lineage_no, INTERRUPTED, DEAD, operation.now) if turn_id is not None else None
+        _start(tx, operation, items, holder, lineage_no=lineage_no, tip=tip, token=token + 1)
+        snapshot = operation.snapshot
+        if snapshot is not None:
+            tx.run(FREEZE, (snapshot.model, snapshot.model_config, snapshot.system_prompt, tip))
+        return _begun(tx, operation, lineage_no, tip, interrupted)
+
+    return work
+
+
+def _choose(tx: Transaction, operation: Begin) -> list[InboxItem] | NotYourTurn | Changed | NothingWaiting:
+    """The rows that the drafts name, when they are the oldest and belong together."""
+    drafts, passed_over = operation.drafts, operation.passed_over
+    found = inbox.waiting(tx, operation.lineage_id, len(drafts) + len(passed_over) + 1)
+    waiting = [item for item in found if item.id not in passed_over]
+    if not waiting or not drafts:
+        return NothingWaiting()
+    wanted = [draft.inbox_id for draft in drafts]
+    oldest = waiting[0]
+    if oldest.id != wanted[0]:
+        item = None if wanted[0] is None or wanted[0] in passed_over else inbox.item(tx, wanted[0])
+        return NotYourTurn(item=oldest) if item is not None and _waits(item, operation) else Changed()
+    chosen = waiting[: len(wanted)]
+    if [item.id for item in chosen] != wanted or any(_address(item) != _address(oldest) for item in chosen):
+        return Changed()
+    return chosen
+
+
+def _waits(item: InboxItem, operation: Begin) -> bool:
+    return item.lineage_id == operation.lineage_id and item.status == "pending" and item.kind != "control"
+
+
+def _address(item: InboxItem) -> tuple[str, str | None, str | None]:
+    """What rows of one turn have in common: one principal, one place to answer."""
+    return item.session_key, item.source.participant, item.source.thread_id
+
+
+def _start(
+    tx: Transaction, operation: Begin, items: Sequence[InboxItem], holder: str, *, lineage_no: int, tip: str, token: int
+) -> None:
+    """Take the lease, write the turn, claim the rows, store their user rows."""
+    first = items[0] if items else None
+    entrance = operation.holder.entrance
+    turn_no = tx.insert(
+        INSERT_TURN,
+        (
+            operation.turn_id,
+            operation.lineage_id,
+            tip,
+            token,
+            entrance.platform,
+            entrance.account_id,
+            entrance.terminal,
+            operation.holder.session_key,
+            None if first is None else first.source.participant,
+            None if first is None else first.source.user_name,
+            ids_text(item.id for item in items),
+            operation.now,
+            1 if first is None else first.attempts + 1,
+        ),
+    )
+    drafts = operation.drafts if items else ()
+    # A retry finds the user row of the first try.
+    rows = ReadyRows([draft for draft in drafts if tx.one(STORED, (lineage_no, draft.inbox_id)) is None])
+    tx.run(
+        TAKE_LEASE,
+        {
+            "now": operation.now,
+            "messages": len(rows),
+            "holder": holder,
+            "label": operation.holder.describe(),
+            "expires": operation.now + operation.ttl_ms,
+            "turn_no": turn_no,
+            "turn_id": operation.turn_id,
+            "touch": operation.touch,
+            "no": lineage_no,
+        },
+    )
+    for item in items:
+        tx.run(CLAIM, (item.id,))
+    store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)
+
+
+def _begun(tx: Transaction, operation: Begin, lineage_no: int, tip: SessionId, interrupted: Turn | None) -> Begun:
+    """Everything as it stands behind the beginning, read back."""
+    turn = turns.turn(tx, operation.turn_id)
+    lease = turns.lease(tx, operation.lineage_id)
+    session = lineages.session_of(tx, tip)
+    version = tx.one("SELECT version FROM lineages WHERE no = ?", (lineage_no,))
+    if turn is None or lease is None or session is None or version is None:
+        raise SessionNotFound(operation.lineage_id)
+    items = [inbox.item(tx, inbox_id) for inbox_id in turn.inbox_ids]
+    rows = transcripts.rows_of_turn(tx, lineage_no, operation.lineage_id, turn.inbox_ids) if items else ()
+    return Begun(
+        turn=turn,
+        lease=lease,
+        session=session,
+        items=tuple(item for item in items if item is not None),
+        rows=rows,
+        interrupted=interrupted,
+        version=cast("tuple[int]", version)[0],  # declared so
+    )

@@ -1,0 +1,63 @@
+"""Which function runs which operation; the module of each is imported when the first of its kind comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from hermes_core.storage.sqlite.cleaning import clean
+from hermes_hookspecs.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_core.storage.sqlite.transaction import Transaction
+    from hermes_hookspecs.operations import Operation
+
+    Handler = Callable[[object], Callable[[Transaction], object]]
+
+__all__ = ["prepare"]
+
+T = TypeVar("T")
+
+MODULES = {
+    "Accept": ("inbox", "accept"),
+    "Append": ("steps", "append"),
+    "Begin": ("begin", "begin"),
+    "BindRoute": ("routes", "bind_route"),
+    "Delete": ("lineages", "delete"),
+    "Finish": ("steps", "finish"),
+    "GetOrCreate": ("entries", "get_or_create"),
+    "PutState": ("plugin_state", "put_state"),
+    "RecordUsage": ("usage", "record_usage"),
+    "ReleaseRoute": ("routes", "release_route"),
+    "Rename": ("titles", "rename"),
+    "Renew": ("leases", "renew"),
+    "Revoke": ("leases", "revoke"),
+    "SetFlags": ("lineages", "set_flags"),
+    "SetPolicy": ("routes", "set_policy"),
+    "Withdraw": ("inbox", "withdraw"),
+}
+
+_HANDLERS: dict[type, Handler] = {}
+
+
+def prepare(operation: Operation[T]) -> Callable[[Transaction], T]:
+    """The work of an operation, its text clean.
+
+    :raises StorageError: this store does not know the operation.
+    """
+    kind = type(operation)
+    handler = _HANDLERS.get(kind)
+    if handler is None:
+        handler = _HANDLERS[kind] = _find(kind)
+    return cast("Callable[[Transaction], T]", handler(clean(operation)))  # each handler returns its operation's T
+
+
+def _find(kind: type) -> Handler:
+    from importlib import import_module
+
+    place = MODULES.get(kind.__name__)
+    if place is None:
+        raise StorageError(f"the SQLite store does not know the operation {kind.__name__}")
+    module, name = place
+    return cast("Handler", getattr(import_module(f"{__package__}.{module}"), name))  # a function of that module

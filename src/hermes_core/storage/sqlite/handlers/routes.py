@@ -1,0 +1,131 @@
+"""Routes that are bound and released, and the policy that makes keys."""
+
+# ruff: noqa: S608 - statements are put together from constants of this package, values are always bound
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from hermes_core.storage.sqlite.handlers.entries import lead
+from hermes_core.storage.sqlite.handlers.tips import end_tip, reopen_tip
+from hermes_core.storage.sqlite.handlers.turn_ends import revoke_lease
+from hermes_core.storage.sqlite.queries.lineages import lineage_of
+from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, policy, route
+from hermes_hookspecs.errors import Conflict, SessionNotFound
+from hermes_hookspecs.operations import Released
+from hermes_hookspecs.turns import STOPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_core.storage.sqlite.transaction import Transaction
+    from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
+    from hermes_hookspecs.operations import BindRoute, ReleaseRoute, SetPolicy
+    from hermes_hookspecs.sessions import SessionEntry
+    from hermes_hookspecs.source import KeyPolicy
+    from hermes_hookspecs.turns import Turn
+
+__all__ = ["bind_route", "release_route", "set_policy"]
+
+PENDING = "session_key = ? AND status = 'pending' AND kind <> 'control'"
+SUPERSEDE_LEFT = f"""
+    UPDATE inbox SET status = 'superseded', settled_at = ? WHERE {PENDING} AND (lineage_id IS ? OR lineage_id IS NULL)
+    AND id < ?
+"""
+CARRY = f"UPDATE inbox SET lineage_id = ? WHERE {PENDING} AND (lineage_id IS ? OR lineage_id IS NULL)"
+SUPERSEDE = f"UPDATE inbox SET status = 'superseded', settled_at = ? WHERE {PENDING} AND id < ?"
+LET_WAIT = f"UPDATE inbox SET lineage_id = NULL WHERE {PENDING}"
+RELEASE = "UPDATE routes SET lineage_id = NULL, updated_at = ?, pending_title = ? WHERE key = ?"
+KEEP_TITLE = "UPDATE routes SET pending_title = ? WHERE key = ?"
+RUNNING = """
+    SELECT l.no FROM lineages AS l JOIN turns AS t ON t.no = l.turn_no WHERE l.id = ? AND t.session_key = ?
+"""
+SET_POLICY = "INSERT INTO meta VALUES ('policy', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+ALL = 1 << 62
+"""Greater than every id: without a control row, all rows are older."""
+
+
+def _check(operation: BindRoute | ReleaseRoute, current: LineageId | None) -> None:
+    if operation.check and current != operation.expected:
+        raise Conflict(f"{operation.key} leads to {current} by now, not to {operation.expected}; look again")
+
+
+def _leads_to(tx: Transaction, key: SessionKey) -> LineageId | None:
+    found = route(tx, key)
+    return None if found is None else found.lineage_id
+
+
+def _before(control_id: InboxId | None) -> int:
+    return ALL if control_id is None else control_id
+
+
+def bind_route(operation: BindRoute) -> Callable[[Transaction], SessionEntry]:
+    """Work of :class:`~hermes_hookspecs.operations.BindRoute`."""
+    key, target, now = operation.key, operation.lineage_id, operation.now
+
+    def work(tx: Transaction) -> SessionEntry:
+        if entry_of_lineage(tx, key, target) is None:
+            raise SessionNotFound(target)
+        left = _leads_to(tx, key)
+        _check(operation, left)
+        if left != target:
+            lead(tx, operation, target)
+            if not operation.carry:
+                tx.run(SUPERSEDE_LEFT, (now, key, left, _before(operation.control_id)))
+            tx.run(CARRY, (target, key, left))
+            if left is not None:
+                end_tip(tx, left, "session_switch", now)
+        reopen_tip(tx, target)
+        entry = entry_of_lineage(tx, key, target)
+        if entry is None:
+            raise SessionNotFound(target)
+        return entry
+
+    return work
+
+
+def release_route(operation: ReleaseRoute) -> Callable[[Transaction], Released]:
+    """Work of :class:`~hermes_hookspecs.operations.ReleaseRoute`."""
+    key, now = operation.key, operation.now
+
+    def work(tx: Transaction) -> Released:
+        left = _leads_to(tx, key)
+        _check(operation, left)
+        stopped: Turn | None = None
+        if left is not None:
+            tx.run(RELEASE, (now, operation.title, key))
+            running = tx.one(RUNNING, (left, key))
+            if running is not None:
+                (lineage_no,) = cast("tuple[int]", running)  # the column of RUNNING
+                stopped = revoke_lease(tx, lineage_no, STOPPED, operation.reason, now)
+        elif operation.title is not None:
+            tx.run(KEEP_TITLE, (operation.title, key))
+        superseded = tx.run(SUPERSEDE, (now, key, _before(operation.control_id)))
+        tx.run(LET_WAIT, (key,))
+        if left is None:
+            return Released(lineage=None, stopped=None, superseded=superseded)
+        end_tip(tx, left, operation.reason, now)
+        return Released(lineage=lineage_of(tx, left), stopped=stopped, superseded=superseded)
+
+    return work
+
+
+def set_policy(operation: SetPolicy) -> Callable[[Transaction], tuple[KeyPolicy, int] | None]:
+    """Work of :class:`~hermes_hookspecs.operations.SetPolicy`."""
+    import json
+
+    wanted = operation.policy
+    text = json.dumps(
+        {
+            "group_sessions_per_user": wanted.group_sessions_per_user,
+            "thread_sessions_per_user": wanted.thread_sessions_per_user,
+            "key_version": operation.key_version,
+        }
+    )
+
+    def work(tx: Transaction) -> tuple[KeyPolicy, int] | None:
+        before = policy(tx)
+        tx.run(SET_POLICY, (text,))
+        return before
+
+    return work

@@ -1,0 +1,40 @@
+"""The tip of a lineage: ended when no route leads to it any more, reopened when one does again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_core.storage.sqlite.transaction import Transaction
+    from hermes_hookspecs.ids import LineageId
+
+__all__ = ["end_tip", "note_lineage", "reopen_tip"]
+
+END = """
+    UPDATE sessions SET ended_at = ?, end_reason = ?
+    WHERE id = (SELECT tip FROM lineages WHERE id = ?) AND ended_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM routes WHERE lineage_id = ?)
+"""
+REOPEN = """
+    UPDATE sessions SET ended_at = NULL, end_reason = NULL
+    WHERE id = (SELECT tip FROM lineages WHERE id = ?) AND ended_at IS NOT NULL
+"""
+BUMP = "UPDATE lineages SET version = version + 1 WHERE id = ?"
+NOTE = "INSERT INTO changes (kind, lineage_no, at) VALUES (?, ?, ?)"
+
+
+def end_tip(tx: Transaction, lineage_id: LineageId, reason: str, now: int) -> None:
+    """End the tip of a lineage that no route leads to; one that has ended keeps its reason."""
+    if tx.run(END, (now, reason, lineage_id, lineage_id)):
+        tx.run(BUMP, (lineage_id,))
+
+
+def reopen_tip(tx: Transaction, lineage_id: LineageId) -> None:
+    """Take back the end of a lineage's tip."""
+    if tx.run(REOPEN, (lineage_id,)):
+        tx.run(BUMP, (lineage_id,))
+
+
+def note_lineage(tx: Transaction, lineage_no: int, now: int, kind: str = "lineage") -> None:
+    """Tell the change feed about a lineage; its rows tell of themselves."""
+    tx.run(NOTE, (kind, lineage_no, now))
