@@ -38,7 +38,8 @@ def _product_files():
 
 def _all_python_files():
     folders = [ROOT / "tests", ROOT / "tools", ROOT / "benchmarks", *(folder / "tests" for folder in DISTRIBUTIONS[1:])]
-    return [*_product_files(), *(file for folder in folders for file in sorted(folder.rglob("*.py")))]
+    found = [*_product_files(), *(file for folder in folders for file in sorted(folder.rglob("*.py")))]
+    return [file for file in found if ".peer" not in file.parts]
 
 
 def _shown(file):

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from hermes_core.plugins.host import PluginHost
     from hermes_core.sessions.session_store import SessionStore
     from hermes_core.turns.service import TurnService
+    from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.clock import Clock
-    from hermes_hookspecs.commands import CliCommand, Command, CommandReply
+    from hermes_hookspecs.commands import Command, CommandReply
     from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
@@ -85,6 +86,7 @@ class HermesApp:
         self.hooks = Hooks(self._load_plugins)
         self._lock = RLock()
         self._store: Store | None = None
+        self._service: TurnService | None = None
         self._closed = False
         self._notices: list[str] = list(settings.notices)
         self._passing: list[SessionSource] = []
@@ -124,8 +126,15 @@ class HermesApp:
         self._notices += host.report.notices  # what failed has been logged, one line each
         return host
 
-    @cached_property
+    @property
     def _turns(self) -> TurnService:
+        """Return the service, made once whichever threads come first: its waiters must hear of each other."""
+        with self._lock:
+            if self._service is None:
+                self._service = self._open_turns()
+            return self._service
+
+    def _open_turns(self) -> TurnService:
         from hermes_core.routing.drift import note_policy
         from hermes_core.turns.service import TurnService
 
@@ -321,7 +330,7 @@ class HermesApp:
         try:
             if self._store is not None:
                 self._desk.forget(passing)
-                if "_turns" in self.__dict__:
+                if self._service is not None:
                     self.hooks.fire("hermes_before_close", profile=self.profile)
         finally:
             self.hooks.close()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from logging import getLogger
-from threading import Condition, Thread
+from threading import Condition, Thread, current_thread
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,15 +21,21 @@ MOST_WAITING = 10_000
 class EventThread:
     """Runs posted calls one after another. A call that takes too long is left behind with its thread.
 
+    Nobody watches the time while nothing is posted and nobody waits: a stuck call is left behind when it is in the
+    way.
+
     :param limit_s: seconds a call may take before the next one goes on without it.
+    :param clock: seconds from an arbitrary zero.
     """
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, clock: Callable[[], float] = monotonic) -> None:
         self._limit_s = limit_s
+        self._clock = clock
         self._queue: deque[tuple[str, Callable[[], object]]] = deque()
         self._changed = Condition()
         self._generation = 0
         self._running = ""
+        self._since = 0.0
         self._closed = False
         self.dropped = 0
         self._start()
@@ -36,6 +43,8 @@ class EventThread:
     def post(self, name: str, call: Callable[[], object]) -> None:
         """Queue one call; never blocks."""
         with self._changed:
+            if self._running and self._clock() - self._since >= self._limit_s:
+                self._leave_behind()
             if self._closed or len(self._queue) >= MOST_WAITING:
                 self.dropped += 1
                 return
@@ -45,24 +54,21 @@ class EventThread:
     def flush(self) -> bool:
         """Wait until nothing is queued or runs; leave behind what takes longer than the limit.
 
+        A listener that calls this does not wait for itself.
+
         :returns: whether everything was heard.
         """
         heard = True
         with self._changed:
+            if current_thread() is self._thread:
+                return False
             while self._queue or self._running:
-                running, generation = self._running, self._generation
-                waiting = len(self._queue)
-                done = self._changed.wait_for(
-                    lambda running=running, waiting=waiting: (
-                        (not self._running and not self._queue)
-                        or self._running != running
-                        or len(self._queue) != waiting
-                    ),
-                    self._limit_s,
-                )
-                if not done and generation == self._generation:
+                left = self._limit_s - (self._clock() - self._since) if self._running else self._limit_s
+                if left > 0:
+                    self._changed.wait(left)
+                else:
                     heard = False
-                    self._leave_behind(running)
+                    self._leave_behind()
         return heard
 
     def close(self) -> None:
@@ -75,11 +81,12 @@ class EventThread:
             self._changed.notify_all()
 
     def _start(self) -> None:
-        Thread(target=self._run, args=(self._generation,), name="hermes-events", daemon=True).start()
+        self._thread = Thread(target=self._run, args=(self._generation,), name="hermes-events", daemon=True)
+        self._thread.start()
 
-    def _leave_behind(self, name: str) -> None:
+    def _leave_behind(self) -> None:
         """Go on with a fresh thread; the stuck one ends when its call returns."""
-        _log.warning("event hook %s did not return within %g s and was left behind", name, self._limit_s)
+        _log.warning("event hook %s did not return within %g s and was left behind", self._running, self._limit_s)
         self._generation += 1
         self._running = ""
         self._start()
@@ -91,11 +98,10 @@ class EventThread:
                 if generation != self._generation:
                     return
                 name, call = self._queue.popleft()
-                self._running = name
-                self._changed.notify_all()
+                self._running, self._since = name, self._clock()
             try:
                 call()
-            except Exception:
+            except Exception:  # noqa: BLE001 - a listener's fault is nobody else's
                 _log.exception("event hook %s failed", name)
             with self._changed:
                 if generation != self._generation:

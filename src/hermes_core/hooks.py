@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from hermes_core.events import EventThread
     from hermes_core.plugins.host import PluginHost
-    from hermes_hookspecs.commands import CliCommand, Command
+    from hermes_hookspecs.cli import CliCommand
+    from hermes_hookspecs.commands import Command
     from hermes_hookspecs.operations import Claim
     from hermes_hookspecs.ports.agent import Agent, Tool
     from hermes_hookspecs.ports.policies import KeyBuilder
@@ -43,6 +44,7 @@ class Hooks:
         self._lock = RLock()
         self._provided: dict[str, object] = {}
         self._events: EventThread | None = None
+        self._closed = False
 
     @property
     def host(self) -> PluginHost:
@@ -121,14 +123,23 @@ class Hooks:
         if not self._implementations(name):
             return
         with self._lock:
+            if self._closed:
+                return
             if self._events is None:
                 from hermes_core.events import EventThread
 
                 self._events = EventThread(EVENT_LIMIT_S)
         self._events.post(name, lambda: _hear(self._call(name, **values)))
 
+    def flush(self) -> None:
+        """Wait until what was told is heard, within the time limit."""
+        if self._events is not None:
+            self._events.flush()
+
     def close(self) -> None:
-        """Let what was told be heard, within the time limit."""
+        """Let what was told be heard, within the time limit; nothing is told from now on."""
+        with self._lock:
+            self._closed = True
         if self._events is not None:
             self._events.close()
 

@@ -109,9 +109,9 @@ def test_a_skip_hook_is_logged_counted_and_left_out(specs, caplog) -> None:
     record = caplog.records[0]
     assert (record.levelno, record.getMessage()) == (
         logging.WARNING,
-        "plugin 'bad' failed in hermes_after_turn, skipped",
+        "plugin 'bad' failed in hermes_after_turn, skipped: ValueError: boom",
     )
-    assert record.exc_info is not None
+    assert record.exc_info is None, "a traceback for everybody belongs to nobody; DEBUG has it"
     assert record.plugin == "bad"
 
 

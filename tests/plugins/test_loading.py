@@ -137,10 +137,20 @@ def test_strict_raises_the_first_failure(site, specs, settings_of: Make) -> None
         _load(site, specs, settings_of("[plugins]\nstrict = true\n"))
 
 
-def test_system_exit_passes_through(site, specs, settings_of: Make) -> None:
+def test_a_plugin_that_leaves_the_program_is_a_failed_one(site, specs, settings_of: Make) -> None:
     site.add("leaver", "raise SystemExit(3)")
 
-    with pytest.raises(SystemExit):
+    host = _load(site, specs, settings_of())
+
+    assert [(row.stage, row.failed_at, row.reason) for row in host.rows() if row.name == "leaver"] == [
+        ("failed", "import", "SystemExit: 3")
+    ]
+
+
+def test_an_interrupt_of_the_person_passes_through(site, specs, settings_of: Make) -> None:
+    site.add("slow", "raise KeyboardInterrupt")
+
+    with pytest.raises(KeyboardInterrupt):
         _load(site, specs, settings_of())
 
 

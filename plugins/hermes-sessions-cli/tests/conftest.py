@@ -1,4 +1,4 @@
-"""A real core over its store in memory for commands in this process; the installed script for everything else."""
+"""A real core and its store on disk: commands run in this process, or as the script in one of their own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _no_settings_of_the_caller(monkeypatch):
 
 @pytest.fixture
 def app(tmp_path):
-    app = open_app(tmp_path / "home", overrides={"storage.backend": "memory"}, plugins=False)
+    app = open_app(tmp_path / "home", overrides={"agent.runner": "echo"}, plugins=False)
     yield app
     app.close()
 
@@ -67,7 +67,8 @@ def hermes(app, capsys, monkeypatch):
     """Return a function that runs one command line over :func:`app` in this process."""
 
     def run(*arguments, stdin=""):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
+        data = stdin if isinstance(stdin, bytes) else stdin.encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
         status = CliFrontEnd().main(arguments, lambda **_: Lent(app))
         captured = capsys.readouterr()
         return Ran(status, captured.out, captured.err)
@@ -76,48 +77,126 @@ def hermes(app, capsys, monkeypatch):
 
 
 @pytest.fixture
-def script(tmp_path):
-    """Return a function that runs the script ``hermes`` in a process of its own, over a store on disk."""
+def environment(tmp_path):
+    """Return a function that gives the environment of a process over a home of this test's own."""
 
-    def run(*arguments, stdin="", env=None, timeout=60):
-        data = stdin if isinstance(stdin, bytes) else stdin.encode()
-        done = subprocess.run(
-            [sys.executable, "-m", "hermes_core.main", *arguments],
-            input=data,
-            capture_output=True,
-            check=False,
-            timeout=timeout,
-            env=environment(tmp_path, env),
-            start_new_session=True,
-        )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    def environment(more=None):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("HERMES_")}
+        return {**kept, "HERMES_SESSIONS_HOME": str(tmp_path / "home"), **(more or {})}
+
+    return environment
+
+
+@pytest.fixture
+def start(environment):
+    """Return a function that starts the script in a process of its own, away from any terminal."""
+    children = []
+
+    def start(*arguments, env=None, **streams):
+        command = [sys.executable, "-m", "hermes_core.main", *arguments]
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+        child = subprocess.Popen(command, env=environment(env), start_new_session=True, **streams)
+        children.append(child)
+        return child
+
+    yield start
+    for child in children:
+        child.kill()
+        child.wait(30)
+        for stream in (child.stdin, child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.fixture
+def script(start):
+    """Return a function that runs the script to its end, over a store on disk."""
+
+    def run(*arguments, stdin="", env=None):
+        child = start(*arguments, env=env, stdin=subprocess.PIPE)
+        out, err = child.communicate(stdin if isinstance(stdin, bytes) else stdin.encode(), timeout=60)
+        return Ran(child.returncode, out.decode(), err.decode())
 
     return run
 
 
 @pytest.fixture
-def spawn(tmp_path):
+def spawn(environment):
     """Return a function that starts the script on a pseudo-terminal."""
     pexpect = pytest.importorskip("pexpect")
     children = []
 
-    def start(*arguments, columns=80, env=None):
+    def spawn(*arguments, columns=80, env=None):
         child = pexpect.spawn(
             sys.executable,
             ["-m", "hermes_core.main", *arguments],
             encoding="utf-8",
             dimensions=(24, columns),
             timeout=30,
-            env=environment(tmp_path, {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})}),
+            env=environment({"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})}),
         )
         children.append(child)
         return child
 
-    yield start
+    yield spawn
     for child in children:
         child.close(force=True)
 
 
-def environment(tmp_path, more):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HERMES_", "TMUX", "STY"))}
-    return {**kept, "HERMES_SESSIONS_HOME": str(tmp_path / "home"), **(more or {})}
+TOYS = '''
+from __future__ import annotations
+
+import asyncio
+
+from hermes_hookspecs import hookimpl
+from hermes_hookspecs.messages import ToolCall
+from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult
+
+
+class Raising:
+    name, model = "toy-raising", None
+
+    async def run(self, turn):
+        raise RuntimeError("no model today")
+        yield
+
+
+class Waiting:
+    """Says that it has begun, and waits for ever."""
+
+    name, model = "toy-waiting", None
+
+    async def run(self, turn):
+        yield TextDelta(text="begun\\n")
+        await asyncio.Event().wait()
+
+
+class Pieces:
+    name, model = "toy-pieces", "toy-1"
+
+    async def run(self, turn):
+        yield Progress(label="looking")
+        yield AssistantStep(content="Let me look.", tool_calls=(ToolCall(id="c1", name="look"),))
+        yield ToolResult(call_id="c1", name="look", content="blue")
+        for piece in ("It ", "is ", "blue."):
+            yield TextDelta(text=piece)
+        yield AssistantStep(content="It is blue.")
+
+
+class ToyPlugin:
+    @hookimpl
+    def hermes_agents(self):
+        return [Raising(), Waiting(), Pieces()]
+'''
+
+
+@pytest.fixture
+def toys(tmp_path):
+    """Return variables with which the script finds the agents ``toy-raising``, ``toy-waiting`` and ``toy-pieces``."""
+    folder = tmp_path / "toys"
+    info = folder / "hermes_toys-0.1.dist-info"
+    info.mkdir(parents=True)
+    (folder / "hermes_toys.py").write_text(TOYS)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hermes-toys\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[hermes.plugins.v1]\ntoys = hermes_toys:ToyPlugin\n")
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from io import StringIO
 from types import SimpleNamespace
 
+import pytest
+
 from hermes_cli.answers import AnswerPrinter, StatusLine
 from hermes_hookspecs.messages import ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult
@@ -84,3 +86,18 @@ def test_a_stream_that_is_no_terminal_gets_no_status():
     StatusLine(screen).show("busy")
 
     assert screen.getvalue() == ""
+
+
+class Broken(StringIO):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+def test_an_output_that_breaks_is_told_at_the_end_and_not_to_the_agent():
+    printer = AnswerPrinter(Broken(), StatusLine(StringIO()))
+
+    printer.event(TextDelta(text="Hel"))
+    printer.event(TextDelta(text="lo"))
+
+    with pytest.raises(BrokenPipeError):
+        printer.finish(SimpleNamespace(text="Hello"))

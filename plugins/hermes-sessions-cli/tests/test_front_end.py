@@ -9,7 +9,7 @@ import pytest
 
 from hermes_cli.front_end import CliFrontEnd
 from hermes_cli.plugin import CliPlugin
-from hermes_hookspecs.commands import CliCommand, CliOption
+from hermes_hookspecs.cli import CliCommand, CliOption
 from hermes_hookspecs.errors import ConfigError, StoreBusy
 
 
@@ -239,7 +239,7 @@ def test_plugins_and_agents_are_listed(hermes):
 def test_settings_are_shown_with_their_origin(hermes):
     plain, origins = hermes("config", "show").out, hermes("config", "show", "--origin").out
 
-    assert '[storage]\nbackend = "memory"\n' in plain
+    assert '[storage]\nbackend = "sqlite"\n' in plain
     assert "idle_minutes = 1440" in plain
     assert next(line for line in origins.splitlines() if line.startswith("idle_minutes")).endswith("# default")
     rows = json.loads(hermes("config", "show", "--json").out)

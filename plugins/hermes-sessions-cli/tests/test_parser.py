@@ -6,7 +6,7 @@ import pytest
 
 from hermes_cli.parser import global_values, locate, nearest, parse
 from hermes_cli.table import CHAT, COMMANDS
-from hermes_hookspecs.commands import CliArgument, CliCommand, CliOption
+from hermes_hookspecs.cli import CliArgument, CliCommand, CliOption
 from hermes_hookspecs.errors import ConfigError
 
 TOY = CliCommand(

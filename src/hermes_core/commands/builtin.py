@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_hookspecs.commands import CommandCall
+    from hermes_hookspecs.ids import LineageId
     from hermes_hookspecs.sessions import SessionSummary
 
 __all__ = ["BUILTIN_COMMANDS", "CommandsPlugin"]
 
 _LISTED = 10
+_QUOTES = "<>[]\"'“”‘’ "
 
 
 async def _help(call: CommandCall) -> CommandReply:
@@ -66,15 +68,10 @@ async def _resume(call: CommandCall) -> CommandReply:
     """Go on with an earlier session: by id, title, unique beginning of an id, or number in the list."""
     if not call.arguments:
         return _listed(call, "Earlier sessions; /resume NUMBER, ID or TITLE goes on with one:")
-    reference = call.arguments.strip("<>[]\"'“”‘’ ")
     try:
-        resolved = call.app.resolve(reference, call.principal)
-        lineage_id = resolved.lineage.id
+        lineage_id = _meant(call)
     except SessionError as error:
-        numbered = _by_number(call, reference)
-        if numbered is None:
-            return CommandReply(text=str(error), failed=True)
-        lineage_id = numbered.lineage_id
+        return CommandReply(text=str(error), failed=True)
     if call.entry is not None and call.entry.lineage_id == lineage_id:
         return CommandReply(text="You are in that session already.", entry=call.entry)
     entry = call.app.resume_session(call.source, lineage_id, control_id=call.control_id)
@@ -84,12 +81,32 @@ async def _resume(call: CommandCall) -> CommandReply:
     return CommandReply(text=f"Back in {name}, {count} message{'' if count == 1 else 's'}.", entry=entry)
 
 
+def _meant(call: CommandCall) -> LineageId:
+    """Return the lineage that is meant: an id or a title, else a place in the list, else the beginning of an id.
+
+    :raises SessionError: none, or several.
+    """
+    numbered = _by_number(call, call.arguments)
+    try:
+        resolved = call.app.resolve(call.arguments, call.principal)
+    except SessionError:
+        if numbered is not None:
+            return numbered.lineage_id
+        unquoted = call.arguments.strip(_QUOTES)
+        if not unquoted or unquoted == call.arguments:
+            raise
+        return call.app.resolve(unquoted, call.principal).lineage.id
+    if numbered is not None and resolved.by == "prefix":
+        return numbered.lineage_id
+    return resolved.lineage.id
+
+
 def _by_number(call: CommandCall, reference: str) -> SessionSummary | None:
-    """Return the session at a place of the list; a title or an id that is a number went first."""
-    if not (reference.isascii() and reference.isdigit()):
+    """Return the session at a place of the list that is shown; ``None`` for anything that is no such number."""
+    if not (reference.isascii() and reference.isdigit() and len(reference) < 4):
         return None
     summaries = _recent(call)
-    place = int(reference) if len(reference) < 4 else 0
+    place = int(reference)
     return summaries[place - 1] if 1 <= place <= len(summaries) else None
 
 

@@ -34,7 +34,7 @@ async def run_command(
         return None
     name, arguments = parsed
     commands = commands_of(hooks, source.platform)
-    command = next((one for one in commands if name == one.name or name in one.aliases), None)
+    command = _named(name, commands)
     if command is None:
         return _unknown(name, commands)
     principal = app.principal(source)
@@ -42,6 +42,13 @@ async def run_command(
         return CommandReply(text=f"/{command.name} is not for you.", failed=True)
     call = CommandCall(app=app, name=command.name, arguments=arguments, source=source, principal=principal, entry=entry)
     return await command.run(call)
+
+
+def _named(name: str, commands: Sequence[Command]) -> Command | None:
+    """Return the command of that name, else the one with that alias."""
+    return next(
+        (one for one in commands if one.name == name), next((one for one in commands if name in one.aliases), None)
+    )
 
 
 def _unknown(name: str, commands: Sequence[Command]) -> CommandReply:

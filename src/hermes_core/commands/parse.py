@@ -15,7 +15,7 @@ def parse_command(text: str) -> tuple[str, str] | None:
     stripped = text.strip()
     if not stripped.startswith("/"):
         return None
-    head, *rest = stripped[1:].split(maxsplit=1)[:2] or [""]
+    head, *rest = [""] if stripped[1:2].isspace() else stripped[1:].split(maxsplit=1) or [""]
     name, _, bot = head.partition("@")
     name = name.lower()
     if not name or len(name) > _NAME_LIMIT or not name.replace("_", "").replace("-", "").isalnum():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_rows", "sent_text", "window_of"]
 
+_BRACKETS = {ord("["): "(", ord("]"): ")"}
+
 
 def read_rows(store: StoreReader, session: Session, principal: Principal) -> Sequence[Message]:
     """Return the rows of a session's context, oldest first: of its lineage from ``kept_from`` on, and its own."""
@@ -41,6 +43,9 @@ def window_of(session: Session, rows: Sequence[Message]) -> tuple[Message, ...]:
             tool_calls=(),
             tool_call_id=None,
             tool_name=None,
+            token_count=None,
+            finish_reason=None,
+            reasoning=None,
             attachments=(),
             kind="",
             inbox_id=None,
@@ -58,8 +63,11 @@ def sent_text(item: InboxItem, *, shared: bool) -> str | None:
     """
     if not shared:
         return None
-    name = item.source.user_name or item.source.participant
-    if name is None:
-        return None
-    label = " ".join("".join(c if c.isprintable() else " " for c in name).replace("]", ")").split())[:80]
-    return f"[{label}] {item.text}"
+    label = _label(item.source.user_name) or _label(item.source.participant)
+    return f"[{label}] {item.text}" if label else None
+
+
+def _label(name: str | None) -> str:
+    """Return a name on one line, without the brackets that end it, at most 80 characters."""
+    printable = "".join(c if c.isprintable() else " " for c in name or "")
+    return " ".join(printable.translate(_BRACKETS).split())[:80]

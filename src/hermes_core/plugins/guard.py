@@ -74,7 +74,8 @@ class Health:
             self.quarantined = self.quarantined or is_new
         logger = getLogger(__name__)
         fields = {"plugin": self.plugin}
-        logger.warning("plugin %r failed in %s, skipped", self.plugin, hook, exc_info=error, extra=fields)
+        logger.warning("plugin %r failed in %s, skipped: %s", self.plugin, hook, one_line(error), extra=fields)
+        logger.debug("traceback of plugin %r in %s", self.plugin, hook, exc_info=error, extra=fields)
         if is_new:
             text = "plugin %r is quarantined after %d failures of %s in a row"
             logger.error(text, self.plugin, in_a_row, hook, extra=fields)

@@ -1,6 +1,7 @@
 """The stages in which plugin code runs for the first time: import and create. Each failure names plugin and stage.
 
-``SystemExit`` and ``KeyboardInterrupt`` pass through everywhere: they are not the plugin's to keep.
+A plugin that leaves the program by ``SystemExit`` while it is imported or made has failed like any other: it must not
+take ``hermes plugins list`` along, which says so. ``KeyboardInterrupt`` passes: it is the person's.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def import_plugin(candidate: Candidate) -> object:
         found: object = import_module(module_name)
         for attribute in attributes.split("."):
             found = getattr(found, attribute)
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:
         raise PluginError(candidate.name, "import", one_line(exc)) from exc
     return found
 
@@ -56,7 +57,7 @@ def create(name: str, factory: object, settings: Settings) -> object:
     except ConfigError as exc:
         named = _with_place(name, exc, settings)
         raise PluginError(name, "create", str(named)) from named
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:
         raise PluginError(name, "create", one_line(exc)) from exc
     if plugin is None:
         raise PluginError(name, "create", "the entry point's factory returned nothing")

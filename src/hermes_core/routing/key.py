@@ -66,8 +66,8 @@ class LabelledKeyBuilder:
 
         :raises KeyBuildError: as in :meth:`build`.
         """
-        if not source.platform or not source.chat_type:
-            raise KeyBuildError("a source needs a platform and a chat type")
+        if not source.platform or not source.chat_type or not source.profile:
+            raise KeyBuildError("a source needs a platform, a chat type and a profile")
         if source.chat_type == "dm":
             chat, thread, user, shared, note = _direct(source)
         else:
@@ -212,8 +212,18 @@ def decode_value(text: str) -> str:
 
     :raises ValueError: not an encoded value.
     """
-    if "%" not in text or text.startswith(_HASH_MARK):
+    if text.startswith(_HASH_MARK):
+        digits = text[len(_HASH_MARK) :]
+        if len(digits) != _HASH_DIGITS or digits.strip("0123456789abcdef"):
+            raise ValueError(f"{text!r} is not an encoded value")
         return text
+    value = _decoded(text)
+    if encode_value(value) != text:
+        raise ValueError(f"{text!r} is not an encoded value")
+    return value
+
+
+def _decoded(text: str) -> str:
     raw = bytearray()
     index = 0
     while index < len(text):

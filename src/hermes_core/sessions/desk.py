@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.routing.policy import key_profile, policy_of
-from hermes_hookspecs.errors import Conflict, SessionNotFound, TitleError
+from hermes_hookspecs.errors import Conflict, LeaseBusy, SessionNotFound, TitleError
 from hermes_hookspecs.source import DEFAULT_PROFILE
 
 if TYPE_CHECKING:
@@ -82,7 +82,18 @@ class SessionDesk:
         """Return the session of ``source``; callers at once share one answer, or one error."""
         source = self.at_home(source)
         key = self.key(source)
-        return self._flights.do((key, force_new), lambda: self._get_or_create(key, source, force_new, touch))
+        mine: list[SessionEntry] = []
+
+        def make() -> SessionEntry:
+            mine.append(self._get_or_create(key, source, force_new, touch))
+            return mine[0]
+
+        entry = self._flights.do((key, force_new, touch), make)
+        if mine or not entry.created:
+            return entry
+        import attrs
+
+        return attrs.evolve(entry, created=False)  # one call made it: the one that was followed
 
     def _get_or_create(self, key: SessionKey, source: SessionSource, force_new: bool, touch: bool) -> SessionEntry:
         from hermes_hookspecs.ids import new_lineage_id, new_session_id
@@ -244,7 +255,12 @@ class SessionDesk:
         lease = store.lease(lineage_id)
         if lease is None:
             raise SessionNotFound(lineage_id)
+        dead = dead_stamp(lease)
+        if lease.holder is not None and dead is None and not force:
+            raise LeaseBusy(
+                f"{lease.holder.describe()} runs a turn in {lineage_id}; nothing was removed",
+                holder=lease.holder.describe(),
+            )
         self._hooks.fire("hermes_before_erase", lineage_id=lineage_id)
-        return store.apply(
-            Delete(lineage_id=lineage_id, now=self._clock.now(), presumed_dead=dead_stamp(lease), force=force)
-        )
+        self._hooks.flush()  # heard before anything is gone
+        return store.apply(Delete(lineage_id=lineage_id, now=self._clock.now(), presumed_dead=dead, force=force))

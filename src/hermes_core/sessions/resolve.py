@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["resolve"]
 
-_MOST_CANDIDATES = 20
+_MOST_CANDIDATES = 1000
 
 
 def resolve(store: StoreReader, reference: str, principal: Principal) -> Resolved:

@@ -11,6 +11,10 @@ from hermes_hookspecs.sessions import TITLE_LIMIT
 
 __all__ = ["base_of", "clean_title"]
 
+_SHAPELESS = frozenset({"Cc", "Cf", "Cs", "Co"})
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u3164\uffa0")
+"""Letters and marks that are drawn as nothing: a title of them alone could not be seen."""
+
 
 def clean_title(text: str | None) -> str | None:
     """Return a title that is safe to store and show, ``None`` for a blank one.
@@ -42,18 +46,18 @@ def _visible(text: str) -> str:
 
     kept: list[str] = []
     for index, character in enumerate(text):
-        kind = category(character)
         if character.isspace():
             kept.append(" ")
-        elif (kind == "Cf" and character == "\u200d" and _joins(text, index)) or kind not in (
-            "Cc",
-            "Cf",
-            "Cs",
-            "Co",
-            "Cn",
-        ):
+        elif character == "\u200d":
+            kept.append(character if _joins(text, index) else "")
+        elif category(character) not in _SHAPELESS and character not in _BLANK and not _is_nothing(ord(character)):
             kept.append(character)
     return "".join(kept)
+
+
+def _is_nothing(code: int) -> bool:
+    """Return whether a code point is no character for ever; one that this Python does not know yet may be an emoji."""
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
 
 def _joins(text: str, index: int) -> bool:

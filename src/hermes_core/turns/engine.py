@@ -16,8 +16,9 @@ import attrs
 from hermes_core.context.window import read_rows, window_of
 from hermes_core.turns.history import ScanningHistory
 from hermes_core.turns.run import TurnRun
+from hermes_core.turns.settling import settled
 from hermes_core.turns.waiting import LeaseTimes, TurnWait
-from hermes_hookspecs.errors import InboxOverflow
+from hermes_hookspecs.errors import InboxOverflow, SessionNotFound
 from hermes_hookspecs.operations import Accept, Snapshot
 from hermes_hookspecs.ports.agent import TurnContext
 from hermes_hookspecs.ports.app import TurnResult
@@ -87,6 +88,8 @@ class TurnEngine:
     async def run(self, request: TurnRequest) -> TurnResult:
         """Accept the message, wait for its turn, run it, and return the answer.
 
+        :raises SessionNotFound: the session is gone, or not the principal's; the message was not taken, or was
+            settled while it waited.
         :raises InboxOverflow: too many wait already; the message was not taken.
         :raises LeaseBusy: the turn did not begin in time; the message was taken back.
         :raises LeaseLost: the turn was stopped, or taken over, while it ran; what was stored before stays.
@@ -94,6 +97,7 @@ class TurnEngine:
         """
         if request.draft.waiter is None or request.draft.lineage_id is None:
             raise ValueError("a message that waits names its waiter and its lineage")
+        snapshot = await self._snapshot(request)
         inbox_id = await self._accept(request.draft)
         wait = TurnWait(
             store=self._store,
@@ -105,7 +109,7 @@ class TurnEngine:
             inbox_id=inbox_id,
             holder=request.draft.waiter,
             shared=request.entry.shared,
-            snapshot=self._snapshot(request),
+            snapshot=snapshot,
             on_wait=request.on_wait,
         )
         begun = await wait.begin()
@@ -127,6 +131,8 @@ class TurnEngine:
         entry = attrs.evolve(
             request.entry,
             session_id=begun.session.id,
+            lineage_id=begun.turn.lineage_id,
+            title=begun.session.title,
             version=ended.version,
             updated_at=max(request.entry.updated_at, ended.turn.ended_at or 0),
             created=False,
@@ -135,16 +141,21 @@ class TurnEngine:
 
     async def _accept(self, draft: InboxDraft) -> InboxId:
         operation = Accept(drafts=(draft,), now=draft.accepted_at, max_waiting=self._max_waiting)
-        (result,) = await asyncio.wrap_future(self._store.submit(operation))
+        (result,) = await settled(asyncio.wrap_future(self._store.submit(operation)))
         if result.id is None:
             self._hooks.fire("hermes_after_inbox_overflow", session_key=draft.session_key, waiting=self._max_waiting)
             raise InboxOverflow(f"{self._max_waiting} messages wait already; this one was not taken, send it later")
         return result.id
 
-    def _snapshot(self, request: TurnRequest) -> Snapshot | None:
+    async def _snapshot(self, request: TurnRequest) -> Snapshot | None:
         """Return what a session's first turn freezes; asked of the plugins only where nothing is frozen yet."""
-        session = self._store.session(request.entry.session_id, request.principal)
-        if session is None or session.model is not None or session.system_prompt is not None:
+        session_id, principal = request.entry.session_id, request.principal
+        session = await asyncio.wrap_future(
+            self._store.submit_read(lambda reader: reader.session(session_id, principal))
+        )
+        if session is None:
+            raise SessionNotFound(session_id)
+        if session.model is not None or session.system_prompt is not None:
             return None
         parts = self._hooks.system_prompt_parts(request.entry)
         return Snapshot(model=request.agent.model or request.agent.name, system_prompt="\n\n".join(parts) or None)

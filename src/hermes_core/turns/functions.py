@@ -32,15 +32,15 @@ class FunctionAgent:
     async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
         """Yield the function's answer as one step, or its own steps."""
         from asyncio import to_thread
+        from contextlib import aclosing
         from inspect import isasyncgenfunction, iscoroutinefunction
 
-        if isasyncgenfunction(self._function) or iscoroutinefunction(self._function):
-            result = self._function(turn)
-        else:
-            result = await to_thread(self._function, turn)
+        is_async = isasyncgenfunction(self._function) or iscoroutinefunction(self._function)
+        result = self._function(turn) if is_async else await to_thread(self._function, turn)
         if isasyncgen(result):
-            async for event in result:
-                yield event
+            async with aclosing(result):  # closed with this generator, not when the collector finds it
+                async for event in result:
+                    yield event  # type: ignore[misc]  # whatever it is: the engine refuses what is no event
             return
         if isawaitable(result):
             result = await result

@@ -41,13 +41,17 @@ class ScanningHistory:
         newest: dict[LineageId, Message] = {}
         for row in rows:
             newest.setdefault(row.lineage_id, row)
-        summaries = {summary.lineage_id: summary for summary in self._summaries(None)} if newest else {}
-        return [(summaries[lineage], row) for lineage, row in newest.items() if lineage in summaries][:limit]
+        found: list[tuple[SessionSummary, Message]] = []
+        for lineage_id, row in newest.items():
+            if len(found) == limit:
+                break
+            summary = self._store.summary(lineage_id, self._principal)
+            if summary is not None:
+                found.append((summary, row))
+        return found
 
     def recent(self, *, limit: int = 5) -> Sequence[SessionSummary]:
         """Return other lineages with at least one row, last active first."""
-        return [one for one in self._summaries(limit + 1) if one.lineage_id != self._own][:limit]
-
-    def _summaries(self, limit: int | None) -> Sequence[SessionSummary]:
         where = SessionFilter(archived=None, empty=False)
-        return self._store.summaries(self._principal, where=where, limit=limit)
+        summaries = self._store.summaries(self._principal, where=where, limit=limit + 1)
+        return [one for one in summaries if one.lineage_id != self._own][:limit]

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost
+from hermes_core.turns.settling import settled
+from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StoreBusy
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
 from hermes_hookspecs.operations import Append, Finish, Renew
-from hermes_hookspecs.ports.agent import AssistantStep, TextDelta, ToolResult, UsageReport
+from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult, UsageReport
 from hermes_hookspecs.turns import DONE, FAILED, STOPPED, Fence
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from hermes_core.hooks import Hooks
     from hermes_core.turns.waiting import LeaseTimes
@@ -69,6 +70,7 @@ class TurnRun:
         self._held: list[MessageDraft] = []
         self._answer = ""
         self._usage: list[Usage] = []
+        self._fault = ""
 
     async def through(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> Ended:
         """Load, run ``agent``, store, finish.
@@ -82,11 +84,11 @@ class TurnRun:
             self._tell(STOPPED, "the lease was lost")
             raise
         except asyncio.CancelledError:
-            await asyncio.shield(self._close(STOPPED, "cancelled"))
+            await settled(self._close(STOPPED, "cancelled"))
             raise
         except Exception as error:
-            reason = _one_line(error)
-            await asyncio.shield(self._close(FAILED, reason))
+            reason = self._fault or _one_line(error)
+            await settled(self._close(FAILED, reason))
             if isinstance(error, HermesError):
                 raise
             raise AgentFailed(f"{agent.name} failed in turn {self._turn.id}: {reason}") from error
@@ -112,40 +114,64 @@ class TurnRun:
     # --- steps
 
     async def _steps(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> None:
-        events = agent.run(await context())
+        turn = await context()
+        try:
+            events = agent.run(turn)
+        except Exception as error:
+            raise self._failed(agent, _one_line(error)) from error
         try:
             while True:
                 try:
-                    async with asyncio.timeout(self._inactivity_s):
-                        event = await anext(events)
+                    event = await self._next(agent, events)
                 except StopAsyncIteration:
                     return
-                except TimeoutError as error:
-                    raise AgentFailed(
-                        f"{agent.name} gave no sign of life for {self._inactivity_s:g} s and was given up"
-                    ) from error
                 await self._take(event)
         finally:
-            close = getattr(events, "aclose", None)
-            if close is not None:
-                await close()
+            await _put_away(agent, events)
+
+    async def _next(self, agent: Agent, events: AsyncIterator[AgentEvent]) -> AgentEvent:
+        """Return the agent's next event. What it raises is its own, and never taken for a fault of this turn's lease.
+
+        :raises AgentFailed: it raised, or gave no sign of life. :raises StopAsyncIteration: it has ended.
+        """
+        try:
+            async with asyncio.timeout(self._inactivity_s) as limit:
+                return await anext(events)
+        except StopAsyncIteration:
+            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise self._failed(agent, _one_line(error)) from error  # something inside the agent was cancelled
+        except Exception as error:
+            if limit.expired():
+                reason = f"no sign of life for {self._inactivity_s:g} s, given up"
+                raise self._failed(agent, reason) from error
+            raise self._failed(agent, _one_line(error)) from error
+
+    def _failed(self, agent: Agent, reason: str) -> AgentFailed:
+        self._fault = reason
+        return AgentFailed(f"{agent.name} failed in turn {self._turn.id}: {reason}")
 
     async def _take(self, event: AgentEvent) -> None:
         """Store what is to be stored of one event, then tell it."""
         if isinstance(event, AssistantStep):
             await self._flush()
             self._held.append(self._assistant(event))
-            if event.content:
-                self._answer = event.content
             if event.tool_calls:
                 await self._flush()
+            elif event.content:
+                self._answer = event.content
         elif isinstance(event, ToolResult):
             self._held.append(self._result(event))
             await self._flush()
         elif isinstance(event, UsageReport):
             self._usage.append(event.usage)
-        elif isinstance(event, TextDelta) and self._held:
+        elif isinstance(event, TextDelta):
             await self._flush()
+        elif not isinstance(event, Progress):
+            raise TypeError(f"an agent yields its events, not {type(event).__name__}")
         if self._on_event is not None:
             self._on_event(event)
 
@@ -155,7 +181,8 @@ class TurnRun:
             return
         drafts, self._held = tuple(self._held), []
         operation = Append(fence=self._fence, drafts=drafts, now=self._clock.now())
-        await asyncio.wrap_future(self._store.submit(operation))
+        await settled(asyncio.wrap_future(self._store.submit(operation)))
+        await asyncio.sleep(0)  # a cancellation is felt here, before the agent runs what stands behind its step
 
     def _assistant(self, step: AssistantStep) -> MessageDraft:
         return MessageDraft(
@@ -185,23 +212,19 @@ class TurnRun:
         while True:
             await asyncio.sleep(self._times.renew_s)
             operation = Renew(fence=self._fence, now=self._clock.now(), ttl_ms=self._times.ttl_ms)
-            await asyncio.wrap_future(self._store.submit(operation))
+            try:
+                await asyncio.wrap_future(self._store.submit(operation))
+            except StoreBusy:
+                continue  # no reason to give the turn up: every write of it is fenced
 
     # --- the end
 
     async def _finish(self, outcome: str) -> Ended:
         now = self._clock.now()
-        finished = await asyncio.wrap_future(
-            self._store.submit(
-                Finish(
-                    fence=self._fence,
-                    outcome=outcome,
-                    now=now,
-                    drafts=tuple(self._held),
-                    usage=tuple(self._usage),
-                )
-            )
+        operation = Finish(
+            fence=self._fence, outcome=outcome, now=now, drafts=tuple(self._held), usage=tuple(self._usage)
         )
+        finished = await settled(asyncio.wrap_future(self._store.submit(operation)))
         self._version = finished.version
         turn = self._tell(outcome, "")
         return Ended(turn=turn, text=self._answer, usage=_sum(self._usage), version=self._version)
@@ -229,6 +252,19 @@ class TurnRun:
         self._turn = attrs.evolve(self._turn, outcome=outcome, reason=reason, ended_at=self._clock.now())
         self._hooks.fire("hermes_after_turn_finish", turn=self._turn)
         return self._turn
+
+
+async def _put_away(agent: Agent, events: AsyncIterator[AgentEvent]) -> None:
+    """Close the agent's generator; what fails in its cleaning up does not change how the turn ends."""
+    close = getattr(events, "aclose", None)
+    if close is None:
+        return
+    try:
+        await close()
+    except Exception:
+        from logging import getLogger
+
+        getLogger(__name__).warning("agent %s failed while it was closed", agent.name, exc_info=True)
 
 
 def _one_line(error: BaseException) -> str:

@@ -13,6 +13,7 @@ import attrs
 
 from hermes_core.context.window import sent_text
 from hermes_core.leases import LeaseWatch, holder_lives
+from hermes_core.turns.settling import settled
 from hermes_hookspecs.errors import LeaseBusy, SessionNotFound
 from hermes_hookspecs.ids import new_turn_id
 from hermes_hookspecs.inbox import PENDING
@@ -104,29 +105,43 @@ class TurnWait:
         return self._clock.monotonic() - self._began
 
     async def begin(self) -> Begun:
-        """Return once the turn has begun.
+        """Return once the turn has begun, in the lineage that the message stands in by then.
 
         :raises LeaseBusy: not within the limit; the message was taken back and will not be answered.
         :raises SessionNotFound: the lineage went away, or the message was settled by somebody else (a reset).
         """
+        try:
+            while True:
+                begun = await self._begin_here()
+                if begun is not None:
+                    return begun
+        except BaseException:
+            await settled(self._withdraw())
+            raise
+
+    async def _begin_here(self) -> Begun | None:
+        """Wait where the message stands; ``None`` when its route took it along to another lineage."""
         waiter = self._waker.enter(self._lineage_id)
         try:
             while True:
-                begun, in_the_way = await self._try()
+                look = await asyncio.wrap_future(self._store.submit_read(self._look))
+                if look.own is None or look.own.status != PENDING or look.own.lineage_id is None:
+                    raise SessionNotFound(self._lineage_id)
+                if look.own.lineage_id != self._lineage_id:
+                    self._lineage_id = look.own.lineage_id
+                    self._watch = LeaseWatch(self._clock, self._times.ttl_s)
+                    return None
+                begun, in_the_way = await self._try(look, look.own)
                 if begun is not None:
                     return begun
                 await self._tell(in_the_way)
                 await waiter.wait(max(0.001, min(1.0, self._times.wait_s - self.waited_s)))
-        except BaseException:
-            await asyncio.shield(self._withdraw())
-            raise
         finally:
             self._waker.leave(waiter)
 
-    async def _try(self) -> tuple[Begun | None, str]:
-        """Look and, where it seems to be our turn, begin; return the turn, or who is in the way."""
-        look = await asyncio.wrap_future(self._store.submit_read(self._look))
-        if look.lease is None or look.own is None or look.own.status != PENDING:
+    async def _try(self, look: _Look, own: InboxItem) -> tuple[Begun | None, str]:
+        """Begin, where it seems to be our turn; return the turn, or who is in the way."""
+        if look.lease is None:
             raise SessionNotFound(self._lineage_id)
         if look.oldest is None or look.oldest.id != self._inbox_id:
             return (
@@ -137,22 +152,19 @@ class TurnWait:
         if look.lease.holder is not None and presumed_dead is None:
             return None, look.lease.holder.describe()
         now = self._clock.now()
-        result = await asyncio.wrap_future(
-            self._store.submit(
-                Begin(
-                    lineage_id=self._lineage_id,
-                    turn_id=new_turn_id(now),
-                    holder=self._holder,
-                    now=now,
-                    ttl_ms=self._times.ttl_ms,
-                    drafts=(self._draft(look.own),),
-                    passed_over=look.passed_over,
-                    presumed_dead=presumed_dead,
-                    snapshot=self._snapshot,
-                    touch=look.own.kind != "internal",
-                )
-            )
+        operation = Begin(
+            lineage_id=self._lineage_id,
+            turn_id=new_turn_id(now),
+            holder=self._holder,
+            now=now,
+            ttl_ms=self._times.ttl_ms,
+            drafts=(self._draft(own),),
+            passed_over=look.passed_over,
+            presumed_dead=presumed_dead,
+            snapshot=self._snapshot,
+            touch=own.kind != "internal",
         )
+        result = await settled(asyncio.wrap_future(self._store.submit(operation)))
         if isinstance(result, Begun):
             return result, ""
         if isinstance(result, Busy) and result.lease.holder is not None:
@@ -162,8 +174,13 @@ class TurnWait:
         return None, "another message" if isinstance(result, NothingWaiting) else "a change of the queue"
 
     def _look(self, reader: StoreReader) -> _Look:
-        waiting = reader.waiting(self._lineage_id, limit=_LOOKED_AT)
-        passed_over = frozenset(item.id for item in waiting if self._has_nobody(item))
+        limit = _LOOKED_AT
+        while True:
+            waiting = reader.waiting(self._lineage_id, limit=limit)
+            passed_over = frozenset(item.id for item in waiting if self._has_nobody(item))
+            if len(passed_over) < limit:
+                break
+            limit *= 4  # nothing but rows of the dead so far
         return _Look(
             own=reader.inbox_item(self._inbox_id),
             oldest=next((item for item in waiting if item.id not in passed_over), None),

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from hermes_core.storage.sqlite.database import Database
+
 if not hasattr(os, "fork"):
     pytest.skip("this system does not fork", allow_module_level=True)
 
@@ -44,6 +46,45 @@ db.close()
     )
 
     assert out.splitlines() == ["[('before',), ('after',)]", "[]"]
+
+
+def test_a_child_that_outlives_its_parent_does_not_take_a_strangers_log_away(path, start, finish, schema):
+    parent = start(
+        """
+import os, sys
+db = Database.open(sys.argv[1], schema=SCHEMA)
+with db.read() as reader:
+    reader.one("SELECT 1 FROM notes")
+child = os.fork()
+if child == 0:
+    sys.stdin.readline()
+    sys.exit(0)
+db.close()
+print("closed", flush=True)
+os.waitpid(child, 0)
+os._exit(0)
+""",
+        path,
+    )
+    assert parent.stdout.readline() == "closed\n"
+    finish(
+        """
+import os, sys
+db = Database.open(sys.argv[1], schema=SCHEMA)
+db.apply(note("stranger, acknowledged"))
+os._exit(0)
+""",
+        path,
+    )
+
+    parent.stdin.write("\n")
+    parent.stdin.flush()
+    parent.wait(10)
+
+    database = Database.open(path, schema=schema)
+    with database.read() as reader:
+        assert reader.all("SELECT text FROM notes") == [("stranger, acknowledged",)]
+    database.close()
 
 
 def test_a_child_opens_the_store_for_itself(path, finish):

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from hermes_core.storage.sqlite.database import Database
-from hermes_hookspecs.errors import LeaseLost, StorageError, StoreStopped
+from hermes_hookspecs.errors import LeaseLost, StorageError, StoreBusy, StoreStopped
 
 if TYPE_CHECKING:
     from hermes_core.storage.sqlite.transaction import Transaction
@@ -222,6 +222,18 @@ def test_cancelled_requests_are_not_written_and_do_not_disturb_their_group(datab
     assert texts(database) == [str(number) for number in range(1, 20, 2)]
 
 
+def test_a_caller_who_gave_up_while_the_writer_was_busy_has_written_nothing(database):
+    operation, _ = held(database)
+    with pytest.raises(StoreBusy, match="nothing was written"):
+        database.apply(note("impatient"), timeout_s=0.02)
+    patient = database.submit(note("patient"))
+
+    operation.go.set()
+
+    assert patient.result(10) == 1
+    assert texts(database) == ["patient"]
+
+
 def test_coroutines_are_answered_and_cancelled_ones_do_not_disturb_the_others(database):
     async def main() -> list[object]:
         operation = Held()
@@ -342,11 +354,12 @@ signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
 end = time.monotonic() + 1.5
 while time.monotonic() < end:
     try:
-        inside = True
-        while True:
+        while time.monotonic() < end:
+            inside = True
             db.apply(note(str(time.monotonic_ns())))
             with db.read() as reader:
                 reader.one("SELECT count(*) FROM notes")
+            inside = False
     except KeyboardInterrupt:
         pass
 signal.setitimer(signal.ITIMER_REAL, 0)

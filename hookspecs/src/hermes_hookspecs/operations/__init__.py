@@ -10,7 +10,6 @@ them; one that carries a *fence* or an *expected* value is refused the second ti
 
 from __future__ import annotations
 
-from hermes_hookspecs.operations.operation import ACTIVITY_RESOLUTION_MS, Operation
 from hermes_hookspecs.operations.inbox import (
     Accept,
     Withdraw,
@@ -28,6 +27,7 @@ from hermes_hookspecs.operations.lineages import (
     SetFlags,
     SetPolicy,
 )
+from hermes_hookspecs.operations.operation import ACTIVITY_RESOLUTION_MS, Operation
 from hermes_hookspecs.operations.state import (
     PutState,
 )

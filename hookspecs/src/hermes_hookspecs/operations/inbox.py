@@ -10,7 +10,10 @@ from hermes_hookspecs.operations.operation import Operation
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId
-    from hermes_hookspecs.inbox import InboxDraft
+    from hermes_hookspecs.inbox import (
+        AcceptResult,  # noqa: F401 - named in a subscript, which linters do not read
+        InboxDraft,
+    )
     from hermes_hookspecs.state import StateUpdate
 
 __all__ = [

@@ -11,7 +11,10 @@ from hermes_hookspecs.operations.operation import Operation
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
     from hermes_hookspecs.principal import Owner
-    from hermes_hookspecs.sessions import Lineage, SessionEntry
+    from hermes_hookspecs.sessions import (
+        Lineage,
+        SessionEntry,  # noqa: F401 - named in a subscript, which linters do not read
+    )
     from hermes_hookspecs.source import KeyPolicy, SessionSource
     from hermes_hookspecs.turns import LeaseStamp, Turn
 

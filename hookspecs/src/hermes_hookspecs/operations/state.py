@@ -9,7 +9,10 @@ import attrs
 from hermes_hookspecs.operations.operation import Operation
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.state import StateUpdate
+    from hermes_hookspecs.state import (
+        StateEntry,  # noqa: F401 - named in a subscript, which linters do not read
+        StateUpdate,
+    )
 
 __all__ = [
     "PutState",

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.clock import Clock
-    from hermes_hookspecs.commands import CliCommand, Command, CommandReply
+    from hermes_hookspecs.commands import Command, CommandReply
     from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.agent import Agent, AgentEvent

@@ -9,7 +9,8 @@ from hermes_hookspecs.markers import hookspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_hookspecs.commands import CliCommand, Command
+    from hermes_hookspecs.cli import CliCommand
+    from hermes_hookspecs.commands import Command
     from hermes_hookspecs.ports.app import FrontEnd
 
 

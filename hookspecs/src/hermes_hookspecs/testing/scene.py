@@ -10,7 +10,17 @@ import attrs
 from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey, TurnId
 from hermes_hookspecs.inbox import InboxDraft
 from hermes_hookspecs.messages import ASSISTANT, TOOL, USER, MessageDraft, ToolCall
-from hermes_hookspecs.operations import Accept, Append, Begin, Begun, Finish, GetOrCreate, Revoke
+from hermes_hookspecs.operations import (
+    Accept,
+    Append,
+    Begin,
+    Begun,
+    BindRoute,
+    Finish,
+    GetOrCreate,
+    ReleaseRoute,
+    Revoke,
+)
 from hermes_hookspecs.principal import operator, owner_of
 from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
 from hermes_hookspecs.testing.clock import FakeClock
@@ -32,9 +42,11 @@ __all__ = [
     "OTHER_KEY",
     "Scene",
     "asking",
+    "binding",
     "fence_of",
     "holder_at",
     "key_of",
+    "releasing",
     "result",
     "saying",
     "source_at",
@@ -156,9 +168,7 @@ class Scene:
 
     def accept(self, text: str = "hello", key: SessionKey = KEY, **fields: object) -> InboxId:
         """Accept one message and return its row's id."""
-        results: Sequence[AcceptResult] = self.run(
-            Accept(drafts=(self.incoming(text, key, **fields),), now=self.now)
-        )
+        results: Sequence[AcceptResult] = self.run(Accept(drafts=(self.incoming(text, key, **fields),), now=self.now))
         (taken,) = results
         assert taken.id is not None
         assert not taken.duplicate
@@ -249,3 +259,18 @@ class Scene:
         item = self.store.inbox_item(inbox_id)
         assert item is not None
         return item.status
+
+
+def binding(scene: Scene, key: SessionKey, lineage_id: LineageId, **fields: object) -> BindRoute:
+    """Return a bind of ``key`` to a lineage."""
+    operation = BindRoute(
+        key=key, key_version=1, source=source_at(), policy=scene.policy, lineage_id=lineage_id, now=scene.now
+    )
+    # attrs cannot say in types that the class of a value takes its own fields as keyword arguments
+    return attrs.evolve(operation, **fields)  # type: ignore[arg-type]
+
+
+def releasing(scene: Scene, key: SessionKey = KEY, **fields: object) -> ReleaseRoute:
+    """Return a release of ``key``."""
+    operation = ReleaseRoute(key=key, now=scene.now, reason="session_reset")
+    return attrs.evolve(operation, **fields)  # type: ignore[arg-type]  # as above

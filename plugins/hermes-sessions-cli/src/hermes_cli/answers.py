@@ -56,7 +56,8 @@ class StatusLine:
 class AnswerPrinter:
     """Prints the pieces of one answer to ``out`` as they come; a step without pieces is printed when it is complete.
 
-    What happens between the steps of an agent is shown on a terminal only.
+    What happens between the steps of an agent is shown on a terminal only. An output that breaks while the turn runs
+    is no fault of the agent: the turn goes on unseen and is stored, and :meth:`finish` raises what happened.
     """
 
     def __init__(self, out: TextIO, status: StatusLine) -> None:
@@ -66,6 +67,7 @@ class AnswerPrinter:
         self._in_line = False
         self._pieces = False
         self._anything = False
+        self._broken: OSError | None = None
         self.label = ""
         """What the agent is busy with, for the status line; ``""`` while it writes."""
         self.writing = False
@@ -73,6 +75,13 @@ class AnswerPrinter:
 
     def event(self, event: AgentEvent) -> None:
         """Take one event of the running turn."""
+        if self._broken is None:
+            try:
+                self._take(event)
+            except OSError as error:
+                self._broken = error
+
+    def _take(self, event: AgentEvent) -> None:
         if isinstance(event, TextDelta):
             self._pieces = True
             self._print(self._stream.feed(event.text))
@@ -91,7 +100,11 @@ class AnswerPrinter:
         """Print what was not printed yet; ``None`` where the turn has no result.
 
         An answer of nothing is an empty line, so that answers can be counted.
+
+        :raises OSError: the output broke, now or while the turn ran.
         """
+        if self._broken is not None:
+            raise self._broken
         if result is not None and not self._anything:
             self._print(self._stream.feed(result.text))
             self._in_line = self._in_line or not result.text

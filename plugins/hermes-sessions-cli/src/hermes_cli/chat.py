@@ -14,7 +14,7 @@ from hermes_cli.times import ago
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
     from hermes_hookspecs.ports.app import TurnResult
 
 __all__ = ["recap_text", "run"]

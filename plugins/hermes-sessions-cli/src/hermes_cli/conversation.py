@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes_cli.answers import AnswerPrinter, StatusLine
@@ -182,8 +183,9 @@ class Conversation:
             )
         except BaseException:
             await _ended(ticker)
-            self.status.clear()
-            printer.finish(None)
+            with suppress(OSError):  # a broken output must not hide why the turn ended
+                self.status.clear()
+                printer.finish(None)
             raise
         await _ended(ticker)
         self.status.clear()
@@ -195,8 +197,9 @@ class Conversation:
         return Said(result.turn.outcome == DONE, result)
 
     def _waiting(self, who: str) -> None:
-        self.status.clear()
-        print(f"hermes: waiting: {safe_line(who)}", file=self._err, flush=True)
+        with suppress(OSError):  # called from inside the turn, which has no part in our streams
+            self.status.clear()
+            print(f"hermes: waiting: {safe_line(who)}", file=self._err, flush=True)
 
     def _ticker(self, printer: AnswerPrinter) -> asyncio.Task[None] | None:
         """Start what keeps the status line up to date, where there is a terminal to show it."""

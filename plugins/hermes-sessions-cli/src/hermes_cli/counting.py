@@ -11,7 +11,7 @@ from hermes_hookspecs.principal import operator
 from hermes_hookspecs.sessions import SessionFilter
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
 
 __all__ = ["run"]
 

@@ -10,7 +10,7 @@ from hermes_cli.streams import is_terminal
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
     from hermes_hookspecs.ports.app import Resolved
 
 __all__ = ["delete", "rename"]

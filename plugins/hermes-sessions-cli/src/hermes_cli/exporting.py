@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import TextIO
 
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
 
 __all__ = ["file_name", "run"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_cli.parser import global_values, locate, parse, usage_error
 from hermes_cli.streams import prepare, silence, width_of
 from hermes_cli.table import CHAT, COMMANDS
-from hermes_hookspecs.commands import CliCall
+from hermes_hookspecs.cli import CliCall
 from hermes_hookspecs.errors import HermesError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from hermes_cli.parser import Located
-    from hermes_hookspecs.commands import CliCommand
+    from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.ports.app import App
 
 __all__ = ["CliFrontEnd"]

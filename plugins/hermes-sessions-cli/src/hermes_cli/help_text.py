@@ -11,7 +11,7 @@ from hermes_cli.safe_text import safe_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hermes_hookspecs.commands import CliArgument, CliCommand, CliOption
+    from hermes_hookspecs.cli import CliArgument, CliCommand, CliOption
 
 __all__ = ["command_help", "group_help", "program_help"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
     from hermes_cli.conversation import Conversation
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
 
 __all__ = ["talk"]
 

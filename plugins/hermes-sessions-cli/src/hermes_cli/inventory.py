@@ -8,7 +8,7 @@ from hermes_cli.columns import layout
 from hermes_cli.safe_text import safe_line
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
 
 __all__ = ["agents", "plugins", "settings"]
 

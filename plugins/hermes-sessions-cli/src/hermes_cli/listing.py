@@ -13,7 +13,7 @@ from hermes_hookspecs.sessions import SessionFilter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.sessions import SessionSummary
 

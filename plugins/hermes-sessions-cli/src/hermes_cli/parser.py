@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from hermes_hookspecs.commands import CliOption
+from hermes_hookspecs.cli import CliOption
 from hermes_hookspecs.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hermes_hookspecs.commands import CliArgument, CliCommand
+    from hermes_hookspecs.cli import CliArgument, CliCommand
 
 __all__ = ["GLOBAL_OPTIONS", "Located", "global_values", "key_of", "locate", "nearest", "parse", "usage_error"]
 

@@ -13,7 +13,7 @@ from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import DEFAULT_ACCOUNT, SessionSource
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
     from hermes_hookspecs.sessions import Lineage, Route
 
 __all__ = ["explain", "list_routes"]

@@ -13,7 +13,7 @@ from hermes_hookspecs.principal import operator
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hermes_hookspecs.commands import CliCall
+    from hermes_hookspecs.cli import CliCall
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.ports.app import Resolved
     from hermes_hookspecs.ports.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hermes_hookspecs.commands import CliArgument, CliCommand, CliOption
+from hermes_hookspecs.cli import CliArgument, CliCommand, CliOption
 
 __all__ = ["CHAT", "COMMANDS"]
 

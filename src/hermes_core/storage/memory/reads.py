@@ -95,6 +95,11 @@ class MemoryReader:
         found = by_activity([lineage for lineage in self._visible(principal) if fits(lineage, wanted)])
         return tuple(summary_of(self._tables, lineage) for lineage in found[:limit])
 
+    def summary(self, lineage_id: LineageId, principal: Principal) -> SessionSummary | None:
+        """Return one lineage as :meth:`summaries` shows it."""
+        found = self.lineage(lineage_id, principal)
+        return None if found is None else summary_of(self._tables, found)
+
     def stats(self) -> StoreStats:
         """Return counts over the whole store."""
         return count_everything(self._tables)

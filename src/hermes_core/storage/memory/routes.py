@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import InboxItem
-    from hermes_hookspecs.operations import BindRoute, GetOrCreate, ReleaseRoute, SetPolicy
+    from hermes_hookspecs.operations import BindRoute, ForgetRoute, GetOrCreate, ReleaseRoute, SetPolicy
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import KeyPolicy
     from hermes_hookspecs.turns import Turn
 
-__all__ = ["bind_route", "get_or_create", "release_route", "set_policy"]
+__all__ = ["bind_route", "forget_route", "get_or_create", "release_route", "set_policy"]
 
 
 def get_or_create(tables: Tables, operation: GetOrCreate) -> SessionEntry:
@@ -167,7 +167,8 @@ def bind_route(tables: Tables, operation: BindRoute) -> SessionEntry:
                 tables.set_item(item, status=SUPERSEDED)
         if left is not None:
             tables.end_tip(left, "session_switch", operation.now)
-    tables.reopen_tip(target)
+    if tables.reopen_tip(target):
+        tables.bump(target)
     return entry_of(tables, target, operation.key)
 
 
@@ -208,6 +209,11 @@ def _runs(tables: Tables, lineage_id: LineageId, key: SessionKey) -> bool:
         turn.lineage_id == lineage_id and turn.outcome == ACTIVE and turn.session_key == key
         for turn in tables.turns.values()
     )
+
+
+def forget_route(tables: Tables, operation: ForgetRoute) -> bool:
+    """Run :class:`~hermes_hookspecs.operations.ForgetRoute`."""
+    return tables.routes.pop(operation.key, None) is not None
 
 
 def set_policy(tables: Tables, operation: SetPolicy) -> tuple[KeyPolicy, int] | None:

@@ -34,6 +34,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.BindRoute: routes.bind_route,
         operations.Delete: lineages.delete,
         operations.Finish: turns.finish,
+        operations.ForgetRoute: routes.forget_route,
         operations.GetOrCreate: routes.get_or_create,
         operations.PutState: inbox.put_state,
         operations.RecordUsage: turns.record_usage,

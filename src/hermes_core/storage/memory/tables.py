@@ -109,12 +109,13 @@ class Tables:
             self.sessions[tip.id] = attrs.evolve(tip, ended_at=now, end_reason=reason)
             self.bump(lineage_id)
 
-    def reopen_tip(self, lineage_id: LineageId) -> None:
-        """Take back the end of a lineage's tip."""
+    def reopen_tip(self, lineage_id: LineageId) -> bool:
+        """Take back the end of a lineage's tip; return whether it had ended."""
         tip = self.sessions[self.lineages[lineage_id].tip]
-        if tip.ended_at is not None:
-            self.sessions[tip.id] = attrs.evolve(tip, ended_at=None, end_reason=None)
-            self.bump(lineage_id)
+        if tip.ended_at is None:
+            return False
+        self.sessions[tip.id] = attrs.evolve(tip, ended_at=None, end_reason=None)
+        return True
 
     # rows
     def add_rows(

@@ -45,6 +45,8 @@ def begin(tables: Tables, operation: Begin) -> BeginResult:
         return items
     dead = active_turn(tables, lineage_id)
     interrupted = None if dead is None else break_off(tables, dead, INTERRUPTED, DEAD, operation.now)
+    if not operation.maintenance:
+        tables.reopen_tip(lineage_id)
     turn = _start(tables, operation, items)
     _store_user_rows(tables, operation, turn)
     _freeze(tables, operation, turn.session_id)

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import apsw
 
 from hermes_core.storage.sqlite.connection import connect, disconnect
 from hermes_core.storage.sqlite.gate import Gate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Checkpointer"]
 
@@ -107,9 +103,7 @@ class Checkpointer:
             finally:
                 self._busy.release()
 
-    def leave_in_child(self, keep: Callable[[apsw.Connection], None]) -> None:
-        """In a forked child: close the lock's descriptors, keep the connection from ever being closed."""
+    def leave_in_child(self) -> None:
+        """In a forked child: close the lock's descriptors."""
         if self._gate is not None:
             self._gate.close()
-        if self._connection is not None:
-            keep(self._connection)

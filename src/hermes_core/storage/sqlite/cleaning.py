@@ -2,60 +2,85 @@
 
 from __future__ import annotations
 
-from operator import is_
-from typing import TypeVar, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 __all__ = ["clean", "clean_text"]
 
 T = TypeVar("T")
 
+_PLAIN = frozenset({int, float, bool, type(None)})
+
+# How to take all fields of an attrs class at once: every operation passes here, on its way into the store.
 _FIELDS: dict[type, tuple[str, ...]] = {}
+_TAKE: dict[type, Callable[[object], tuple[object, ...]]] = {}
 
 
 def clean_text(text: str) -> str:
     """The text with every lone surrogate replaced; the same object when there is none."""
-    if text.isascii():
+    if _is_clean(text):
         return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "".join("\ufffd" if 0xD800 <= ord(char) < 0xE000 else char for char in text)
-    return text
+    return "".join("\ufffd" if 0xD800 <= ord(char) < 0xE000 else char for char in text)
 
 
 def clean(value: T) -> T:
     """A value, a tuple, a set, or an attrs value of such, with clean text; the same object when nothing changes.
 
-    Works through nested values; numbers, ``None`` and everything else stay as they are.
+    Looks into nested values; numbers, ``None`` and everything else stay as they are.
     """
-    return cast("T", _clean(value))  # the result has the type of the argument, whatever that is
+    if _all_clean((value,)):
+        return value
+    return cast("T", _cleaned(value))  # the result has the type of the argument, whatever that is
 
 
-def _clean(value: object) -> object:
+def _is_clean(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _all_clean(values: Iterable[object]) -> bool:
+    for value in values:
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if isinstance(value, str):
+            if not (value.isascii() or _is_clean(value)):
+                return False
+        elif isinstance(value, tuple | frozenset):
+            if value and not _all_clean(value):
+                return False
+        elif not _all_clean(_fields_of(kind, value)):
+            return False
+    return True
+
+
+def _fields_of(kind: type, value: object) -> tuple[object, ...]:
+    take = _TAKE.get(kind)
+    if take is None:
+        names = _FIELDS[kind] = tuple(field.name for field in getattr(kind, "__attrs_attrs__", ()))
+        # With a single name, attrgetter would not give a tuple.
+        take = _TAKE[kind] = attrgetter(*names, names[0]) if names else _nothing
+    return take(value)
+
+
+def _nothing(_value: object) -> tuple[object, ...]:
+    return ()
+
+
+def _cleaned(value: object) -> object:
     if isinstance(value, str):
         return clean_text(value)
-    if value is None or isinstance(value, int | float):
-        return value
     if isinstance(value, tuple | frozenset):
-        old = list(value)
-        new = [_clean(each) for each in old]
-        return value if all(map(is_, new, old)) else type(value)(new)
-    return _clean_fields(value)
-
-
-def _clean_fields(value: object) -> object:
+        return type(value)([_cleaned(each) for each in value])
     kind = type(value)
-    names = _FIELDS.get(kind)
-    if names is None:
-        names = _FIELDS[kind] = tuple(field.name for field in getattr(kind, "__attrs_attrs__", ()))
-    changed: dict[str, object] = {}
-    for name in names:
-        old = getattr(value, name)
-        if old is None:
-            continue
-        new = _clean(old)
-        if new is not old:
-            changed[name] = new
-    if not changed:
+    if kind in _PLAIN or not _fields_of(kind, value):
         return value
-    return kind(**{name: changed.get(name, getattr(value, name)) for name in names})
+    return kind(**{name: _cleaned(getattr(value, name)) for name in _FIELDS[kind]})

@@ -195,14 +195,13 @@ class Committer:
             wal.close()
             gate.close()
 
-    def leave_in_child(self, keep: Callable[[apsw.Connection], None]) -> None:
-        """In a forked child: close lock files and the -wal's descriptor, keep the connection from being closed."""
+    def leave_in_child(self) -> None:
+        """In a forked child: close lock files and the -wal's descriptor, and write no more."""
         self.stopped = f"{self._path} was opened before this process was forked; open it again in the child"
         if self._parts is not None:
-            connection, gate, wal = self._parts
+            _, gate, wal = self._parts
             gate.close()
             wal.close()
-            keep(connection.raw)
 
 
 def _unknown(cause: BaseException) -> Outcome:

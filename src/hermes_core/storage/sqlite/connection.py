@@ -57,8 +57,9 @@ def connect(
 ) -> apsw.Connection:
     """A connection to an existing database file; nothing is read from the file yet.
 
-    No connection checkpoints by itself: the writer decides when. The double-quoted-string misfeature is off, and
-    SQL stored in the schema is not trusted.
+    No connection checkpoints by itself, nor when it is collected or the interpreter ends: in a forked child that would
+    take away the log of whoever uses the file by then. Only :func:`disconnect` may. The double-quoted-string misfeature
+    is off, and SQL stored in the schema is not trusted.
 
     :param busy_timeout_s: how long SQLite itself waits for a lock.
     :param synchronous: ``NORMAL`` or ``FULL``; ``OFF`` is never right here.
@@ -73,6 +74,7 @@ def connect(
         (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
         (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
         (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+        (apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
     ):
         connection.config(option, value)
     settings = f"{SETTINGS} PRAGMA synchronous = {synchronous}; PRAGMA query_only = {int(query_only)};"
@@ -98,8 +100,8 @@ def disconnect(connection: apsw.Connection, *, checkpoint: bool = True) -> None:
 
     :param checkpoint: whether that is wanted; false leaves the log for whoever opens the file next.
     """
-    if not checkpoint:
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    if checkpoint:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
     connection.close()
 
 
@@ -232,7 +234,7 @@ class WriterConnection:
 
     @property
     def raw(self) -> apsw.Connection:
-        """The connection itself: for keeping it alive in a forked child, and for tests."""
+        """The connection itself, for tests."""
         return self._connection
 
     def statements(self) -> Statements:

@@ -88,9 +88,7 @@ class Database:
         resolved = files.absolute(path)
         files.check_file_system(resolved)
         files.prepare_folder(resolved)
-        found = files.glance(resolved)
-        if found is not None:
-            files.refuse_strangers(resolved, found, application_id=schema.application_id, newest=schema.newest)
+        found = files.inspect(resolved, application_id=schema.application_id, newest=schema.newest)
         deadline = time.monotonic() + busy_timeout_s
         mark = _mark(resolved, deadline)
         try:
@@ -225,11 +223,9 @@ class Database:
     def leave_in_child(self) -> None:
         """Told in a forked child, see :mod:`~hermes_core.storage.sqlite.forks`."""
         self._mark.close()
-        self._writer.leave_in_child(forks.keep_open)
-        self._checkpointer.leave_in_child(forks.keep_open)
-        self._readers.leave_in_child(forks.keep_open)
-        if self._watch is not None:
-            forks.keep_open(self._watch)
+        self._writer.leave_in_child()
+        self._checkpointer.leave_in_child()
+        self._readers.leave_in_child()
 
     def _check(self) -> None:
         if os.getpid() != self._process:
@@ -263,14 +259,13 @@ def _first_connection(path: str, schema: Schema, mark: OpenMark, *, deadline: fl
     if fresh:
         migrate.bring_up(path, schema, mark, deadline=deadline)
     for last in (False, True):
-        connection: apsw.Connection | None = None
         try:
             connection = connect(path, busy_timeout_s=patience_s, query_only=True)
             if migrate.is_current(connection, schema):
                 return connection
         except apsw.Error as error:
             raise translate(error, f"{path} cannot be opened") from error
-        disconnect(connection)
+        connection.close()
         if not last:
             migrate.bring_up(path, schema, mark, deadline=deadline)
     raise StoreStopped(f"{path} is being changed by another version of the program; try again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 import apsw
 
@@ -18,11 +19,14 @@ __all__ = [
     "check_sqlite",
     "create",
     "glance",
+    "inspect",
     "prepare_folder",
     "refuse_strangers",
 ]
 
 MINIMUM_SQLITE = (3, 46, 0)
+LOOKS = 4
+BETWEEN_LOOKS_S = 0.02
 
 # File systems without shared memory or with locks that do not reach everybody: WAL loses rows there.
 UNFIT_FILE_SYSTEMS = {
@@ -138,6 +142,27 @@ def create(path: str) -> None:
         return
     except OSError as error:
         raise StoreRefused(f"{path} cannot be made ({error.strerror}); choose another place with --home") from error
+
+
+def inspect(path: str, *, application_id: int, newest: int) -> Glance | None:
+    """A glance at a file that is ours or still empty; ``None`` when it is missing or empty.
+
+    Somebody may be writing while we look without a lock, so a file is refused only when it looks wrong again and again.
+
+    :raises StoreRefused: see :func:`glance` and :func:`refuse_strangers`.
+    """
+    for attempt in range(LOOKS):
+        try:
+            found = glance(path)
+            if found is not None:
+                refuse_strangers(path, found, application_id=application_id, newest=newest)
+        except StoreRefused:
+            if attempt == LOOKS - 1:
+                raise
+            time.sleep(BETWEEN_LOOKS_S)
+        else:
+            return found
+    raise AssertionError("the last look answers or raises")
 
 
 def glance(path: str) -> Glance | None:

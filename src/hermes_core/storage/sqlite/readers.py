@@ -111,13 +111,9 @@ class Readers:
         except Empty:
             return
 
-    def leave_in_child(self, keep: Callable[[apsw.Connection], None]) -> None:
-        """In a forked child: keep every connection from being closed. Takes no lock, it may be held for ever."""
+    def leave_in_child(self) -> None:
+        """In a forked child: a read that was under way in the parent must not end its transaction here."""
         self._forked = True
-        for known in self._known:
-            connection = known()
-            if connection is not None:
-                keep(connection)
 
 
 class Reading:

@@ -1,6 +1,8 @@
 """Values of the contract that stand in one cell: JSON where a value has parts, short text elsewhere.
 
-What is decoded often and never changes (sources, owners) is remembered, since the values are frozen.
+What is decoded often and never changes (sources, owners) is remembered, since the values are frozen. A cell whose
+bytes are damaged is read as a stand-in, with a warning in the log: one bad cell must not take the list, the export or
+the turn of everybody else along.
 """
 
 from __future__ import annotations
@@ -68,8 +70,15 @@ def _told(value: object) -> dict[str, object]:
     return {field.name: told[field.name] for field in fields if told[field.name] != field.default}
 
 
-def _damaged(what: str, error: Exception) -> StoreDamaged:
-    return StoreDamaged(f"a cell of the store should hold {what} and does not: {error}")
+DAMAGED = "damaged"
+"""Platform, kind or host of a stand-in; no owner, entrance or process is called so."""
+
+
+def _warn(what: str, error: Exception) -> None:
+    """Say in the log that a cell does not hold what it should; its text may be private and is left out."""
+    from logging import getLogger
+
+    getLogger(__name__).warning("a cell of the store should hold %s and does not (%s)", what, type(error).__name__)
 
 
 @lru_cache(maxsize=256)
@@ -80,21 +89,22 @@ def source_text(source: SessionSource) -> str:
 
 @lru_cache(maxsize=1024)
 def read_source(text: str) -> SessionSource:
-    """The source of a cell."""
-    found = read_json(text)
+    """The source of a cell; of a damaged one a source of the platform :data:`DAMAGED` that names nobody."""
     try:
-        return SessionSource(**found)  # type: ignore[arg-type]  # checked by the except below
-    except TypeError as error:
-        raise _damaged("a source", error) from error
+        return SessionSource(**read_json(text))  # type: ignore[arg-type]  # checked by the except below
+    except (TypeError, StoreDamaged) as error:
+        _warn("a source", error)
+        return SessionSource(platform=DAMAGED)
 
 
 @lru_cache(maxsize=1024)
 def read_owner(text: str) -> Owner:
-    """The owner of a cell written by ``str(owner)``."""
-    parts = text.split("\x1f", 4)
-    if len(parts) != 5:
-        raise StoreDamaged(f"a cell of the store should hold an owner and has {len(parts)} of 5 parts")
-    return Owner(*parts)
+    """The owner of a cell written by ``str(owner)``; of a damaged one an owner that nobody is."""
+    try:
+        return Owner(*text.split("\x1f", 4))
+    except TypeError as error:
+        _warn("an owner", error)
+        return Owner(DAMAGED, "", "", "", text)
 
 
 def holder_text(holder: LeaseHolder) -> str:
@@ -105,16 +115,18 @@ def holder_text(holder: LeaseHolder) -> str:
 
 
 def read_holder(text: str) -> LeaseHolder:
-    """The process of a cell."""
+    """The process of a cell; of a damaged one a process elsewhere, which gives no sign of life."""
     from hermes_hookspecs.turns import LeaseHolder
 
-    found = read_json(text)
     try:
+        found = read_json(text)
         if isinstance(found, dict):
             return LeaseHolder(**found | {"entrance": Entrance(*found["entrance"])})
         raise TypeError("it is not an object")
-    except (TypeError, KeyError) as error:
-        raise _damaged("a process", error) from error
+    except (TypeError, KeyError, StoreDamaged) as error:
+        _warn("a process", error)
+        nowhere = Entrance(DAMAGED)
+        return LeaseHolder(host=DAMAGED, boot_id=DAMAGED, pid_namespace="", pid=0, started="0", entrance=nowhere)
 
 
 def attachments_text(attachments: tuple[Attachment, ...]) -> str | None:
@@ -123,15 +135,16 @@ def attachments_text(attachments: tuple[Attachment, ...]) -> str | None:
 
 
 def read_attachments(text: str | None) -> tuple[Attachment, ...]:
-    """The attachments of a cell."""
+    """The attachments of a cell, none of a damaged one."""
     if text is None:
         return ()
     from hermes_hookspecs.messages import Attachment
 
     try:
         return tuple(Attachment(**each) for each in _items(read_json(text)))  # type: ignore[arg-type]  # see except
-    except TypeError as error:
-        raise _damaged("attachments", error) from error
+    except (TypeError, StoreDamaged) as error:
+        _warn("attachments", error)
+        return ()
 
 
 def calls_text(calls: tuple[ToolCall, ...]) -> str | None:
@@ -142,15 +155,16 @@ def calls_text(calls: tuple[ToolCall, ...]) -> str | None:
 
 
 def read_calls(text: str | None) -> tuple[ToolCall, ...]:
-    """The tool calls of a cell."""
+    """The tool calls of a cell, none of a damaged one."""
     if text is None:
         return ()
     from hermes_hookspecs.messages import ToolCall
 
     try:
         return tuple(ToolCall(**each) for each in _items(read_json(text)))  # type: ignore[arg-type]  # see except
-    except TypeError as error:
-        raise _damaged("tool calls", error) from error
+    except (TypeError, StoreDamaged) as error:
+        _warn("tool calls", error)
+        return ()
 
 
 def _items(found: object) -> list[dict[str, object]]:
@@ -166,13 +180,15 @@ def open_calls_text(calls: Iterable[OpenCall]) -> str | None:
 
 
 def read_open_calls(text: str | None) -> tuple[OpenCall, ...]:
-    """Id and tool of each call without a result, in the order of the calls."""
+    """Id and tool of each call without a result, in the order of the calls; none of a damaged cell."""
     if text is None:
         return ()
-    found = read_json(text)
-    if not isinstance(found, list):
-        raise StoreDamaged("a cell of the store should hold open calls and does not")
-    return tuple((str(call_id), str(name)) for call_id, name in found)
+    try:
+        found = read_json(text)
+        return tuple((str(call_id), str(name)) for call_id, name in found)  # type: ignore[attr-defined]  # see except
+    except (TypeError, ValueError, StoreDamaged) as error:
+        _warn("open calls", error)
+        return ()
 
 
 def strings_text(strings: tuple[str, ...]) -> str | None:
@@ -181,13 +197,17 @@ def strings_text(strings: tuple[str, ...]) -> str | None:
 
 
 def read_strings(text: str | None) -> tuple[str, ...]:
-    """The strings of a cell."""
+    """The strings of a cell, none of a damaged one."""
     if text is None:
         return ()
-    found = read_json(text)
-    if not isinstance(found, list):
-        raise StoreDamaged("a cell of the store should hold a list and does not")
-    return tuple(str(each) for each in found)
+    try:
+        found = read_json(text)
+        if not isinstance(found, list):
+            raise TypeError("it is not a list")
+        return tuple(str(each) for each in found)
+    except (TypeError, StoreDamaged) as error:
+        _warn("a list", error)
+        return ()
 
 
 def ids_text(ids: Iterable[int]) -> str:
@@ -196,7 +216,11 @@ def ids_text(ids: Iterable[int]) -> str:
 
 
 def read_ids(text: str) -> tuple[InboxId, ...]:
-    """The ids of a cell."""
+    """The ids of a cell, without the words that are none."""
     from hermes_hookspecs.ids import InboxId
 
-    return tuple(InboxId(int(word)) for word in text.split())
+    words = text.split()
+    ids = tuple(InboxId(int(word)) for word in words if word.isascii() and word.isdigit())
+    if len(ids) != len(words):
+        _warn("ids", ValueError())
+    return ids

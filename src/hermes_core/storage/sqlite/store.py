@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from hermes_core.storage.sqlite.reads import PinnedReads, SqliteReads
@@ -43,6 +44,7 @@ class SqliteStore(SqliteReads):
         self._lock = Lock()
         self._threads: ThreadPoolExecutor | None = None
         self._closed = False
+        self._process = os.getpid()
 
     def _view(self) -> AbstractContextManager[Reader]:
         return self._database.read()
@@ -93,6 +95,8 @@ class SqliteStore(SqliteReads):
 
         from hermes_hookspecs.errors import StoreStopped
 
+        if os.getpid() != self._process:
+            raise StoreStopped(f"{self.path} was opened before this process was forked; open it again in the child")
         with self._lock:
             if self._closed:
                 raise StoreStopped(f"{self.path} is closed; open it again")
@@ -109,8 +113,12 @@ class SqliteStore(SqliteReads):
         return self._database.integrity()
 
     def close(self) -> None:
-        """Finish what is queued and let go of everything; a second call does nothing."""
+        """Finish what is queued and let go of everything; does nothing the second time, and in a forked child."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
             threads, self._threads = self._threads, None
         if threads is not None:

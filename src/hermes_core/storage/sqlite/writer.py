@@ -227,9 +227,9 @@ class Writer:
                 answer(left, [Outcome(error=error) for _ in left])
             going_on = going_on and bool(group)
 
-    def leave_in_child(self, keep: Callable[[apsw.Connection], None]) -> None:
+    def leave_in_child(self) -> None:
         """In a forked child: the thread is not there, and nothing is taken any more."""
-        self._committer.leave_in_child(keep)
+        self._committer.leave_in_child()
 
 
 def _take(queue: SimpleQueue[Request | None], *, wait: bool = True) -> tuple[list[Request], bool]:

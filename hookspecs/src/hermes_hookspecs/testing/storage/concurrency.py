@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
-from threading import Barrier, Event, Thread
+from threading import Barrier, Event, Semaphore, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from hermes_hookspecs.errors import LeaseLost
@@ -39,12 +39,13 @@ def _at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
 
 
 class _Race:
-    """Appends of one turn against the revoke of its lease; ``delay`` shifts the revoke a little."""
+    """Appends of one turn against the revoke of its lease, which comes when ``head_start`` appends have landed."""
 
-    def __init__(self, store: Store, begun: Begun, *, delay: int) -> None:
+    def __init__(self, store: Store, begun: Begun, *, head_start: int) -> None:
         self._store = store
         self._fence = fence_of(begun)
-        self._delay = delay
+        self._head_start = head_start
+        self._landed = Semaphore(0)
         self._revoked = Event()
 
     def write(self) -> list[str]:
@@ -59,14 +60,15 @@ class _Race:
                 fates.append("lost")
             else:
                 fates.append("after" if was_revoked else "in time")
+                self._landed.release()
                 if len(fates) > _MOST_APPENDS:
                     break
         return fates
 
     def revoke(self) -> list[str]:
-        """Take the lease away."""
-        for _ in range(self._delay):
-            self._store.change_mark()
+        """Take the lease away while the writers are at it."""
+        for _ in range(self._head_start):
+            assert self._landed.acquire(timeout=_PATIENCE_S)
         revoke = Revoke(lineage_id=self._fence.lineage_id, now=2, reason="/stop")
         self._store.submit(revoke).result(_PATIENCE_S)
         self._revoked.set()
@@ -147,7 +149,7 @@ class ConcurrencyTests(StoreFixtures):
         entry = scene.enter()
         for round_number in range(25):
             begun = scene.ask(entry)
-            race = _Race(store, begun, delay=round_number)
+            race = _Race(store, begun, head_start=round_number % 9)
 
             first, second, _ = _at_once([race.write, race.write, race.revoke])
 
@@ -193,7 +195,7 @@ class ConcurrencyTests(StoreFixtures):
     def test_readers_see_whole_writes_only(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()
         begun = scene.ask(entry)
-        done = Event()
+        done, looked = Event(), Semaphore(0)
         seen: set[int] = set()
 
         def look() -> None:
@@ -204,12 +206,14 @@ class ConcurrencyTests(StoreFixtures):
                 assert lineage is not None
                 seen.add(lineage.message_count - len(rows))
                 seen.add((len(rows) - 1) % 3)
+                looked.release()
 
         reader = Thread(target=look)
         reader.start()
         try:
             for _ in range(30):
                 scene.append(begun, saying("a"), saying("b"), saying("c"))
+                assert looked.acquire(timeout=_PATIENCE_S)
         finally:
             done.set()
             reader.join(_PATIENCE_S)

@@ -12,9 +12,8 @@ from hermes_hookspecs.inbox import PENDING, QUARANTINED, SUPERSEDED, WITHDRAWN
 from hermes_hookspecs.messages import Attachment
 from hermes_hookspecs.operations import Accept, Claim, Withdraw
 from hermes_hookspecs.state import ABSENT, StateUpdate
-from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, holder_at
+from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, binding, holder_at, releasing
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
-from hermes_hookspecs.testing.storage.routes import binding, releasing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,14 +15,15 @@ from hermes_hookspecs.testing.scene import (
     KEY,
     OTHER_KEY,
     asking,
+    binding,
     fence_of,
     holder_at,
     key_of,
+    releasing,
     result,
     saying,
 )
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
-from hermes_hookspecs.testing.storage.routes import binding, releasing
 from hermes_hookspecs.turns import Fence, LeaseStamp, Usage
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from hermes_hookspecs.ids import LineageId, SessionId
 from hermes_hookspecs.operations import Delete, PutState, RecordUsage, Rename, SetFlags
 from hermes_hookspecs.sessions import TITLE_LIMIT, SessionFilter
 from hermes_hookspecs.state import StateUpdate
-from hermes_hookspecs.testing.scene import ALL, KEY, OTHER_KEY, holder_at, key_of, saying, source_at
+from hermes_hookspecs.testing.scene import ALL, KEY, OTHER_KEY, holder_at, key_of, releasing, saying, source_at
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
-from hermes_hookspecs.testing.storage.routes import releasing
 from hermes_hookspecs.turns import Usage
 
 if TYPE_CHECKING:
@@ -212,6 +211,15 @@ class LineageTests(StoreFixtures):
         assert (summary.title, summary.preview) == ("plan", "what is the plan?")
         assert (summary.message_count, summary.segments, summary.locked_by) == (2, 1, None)
         assert (summary.started_at, summary.ended_at, summary.input_tokens) == (entry.created_at, None, None)
+
+    def test_one_lineage_is_shown_as_the_list_shows_it(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        scene.talk(entry)
+        scene.run(SetFlags(lineage_id=entry.lineage_id, now=scene.now, archived=True))
+        (listed,) = store.summaries(ALL, where=SessionFilter(archived=True))
+
+        assert store.summary(entry.lineage_id, ALL) == listed
+        assert store.summary(LineageId("L-nowhere"), ALL) is None
 
     def test_a_summary_names_the_holder_of_a_lease(self, store: Store, scene: Scene) -> None:
         holder = holder_at("pts-9")

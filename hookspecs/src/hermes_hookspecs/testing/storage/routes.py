@@ -8,9 +8,9 @@ import pytest
 
 from hermes_hookspecs.errors import Conflict, SessionNotFound
 from hermes_hookspecs.ids import LineageId
-from hermes_hookspecs.operations import BindRoute, Claim, ReleaseRoute, SetPolicy
+from hermes_hookspecs.operations import Claim, ForgetRoute, SetPolicy
 from hermes_hookspecs.source import KeyPolicy
-from hermes_hookspecs.testing.scene import ALL, KEY, OTHER_KEY, key_of, source_at
+from hermes_hookspecs.testing.scene import ALL, KEY, OTHER_KEY, binding, key_of, releasing, source_at
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
@@ -19,26 +19,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.sessions import Route
     from hermes_hookspecs.testing.scene import Scene
 
-__all__ = ["RouteTests", "binding", "releasing"]
-
-
-def binding(scene: Scene, key: SessionKey, lineage_id: LineageId, **fields: object) -> BindRoute:
-    """Return a bind of ``key`` to a lineage."""
-    import attrs
-
-    operation = BindRoute(
-        key=key, key_version=1, source=source_at(), policy=scene.policy, lineage_id=lineage_id, now=scene.now
-    )
-    # attrs cannot say in types that the class of a value takes its own fields as keyword arguments
-    return attrs.evolve(operation, **fields)  # type: ignore[arg-type]
-
-
-def releasing(scene: Scene, key: SessionKey = KEY, **fields: object) -> ReleaseRoute:
-    """Return a release of ``key``."""
-    import attrs
-
-    operation = ReleaseRoute(key=key, now=scene.now, reason="session_reset")
-    return attrs.evolve(operation, **fields)  # type: ignore[arg-type]  # as above
+__all__ = ["RouteTests"]
 
 
 def _route(store: Store, key: SessionKey = KEY) -> Route:
@@ -341,6 +322,19 @@ class RouteTests(StoreFixtures):
         store.apply(releasing(scene, check=True, expected=entry.lineage_id))
 
         assert _route(store).lineage_id is None
+
+    def test_a_forgotten_route_leaves_everything_else_as_it_is(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        scene.talk(entry)
+        waits = scene.accept()
+        before = (scene.lineage(entry.lineage_id), scene.tip(entry.lineage_id), store.inbox_item(waits))
+
+        first, second = (store.apply(ForgetRoute(key=KEY, now=scene.now)) for _ in range(2))
+
+        assert (first, second) == (True, False)
+        assert store.route(KEY) is None
+        assert before == (scene.lineage(entry.lineage_id), scene.tip(entry.lineage_id), store.inbox_item(waits))
+        assert scene.enter().created
 
     def test_a_title_given_to_a_release_waits_for_the_session_to_come(self, store: Store, scene: Scene) -> None:
         scene.enter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hermes_hookspecs.testing.completeness import CompleteSuite
 from hermes_hookspecs.testing.storage.concurrency import ConcurrencyTests
+from hermes_hookspecs.testing.storage.finishes import FinishTests
 from hermes_hookspecs.testing.storage.inbox import InboxTests
 from hermes_hookspecs.testing.storage.leases import LeaseTests
 from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
@@ -11,7 +12,7 @@ from hermes_hookspecs.testing.storage.routes import RouteTests
 from hermes_hookspecs.testing.storage.state import FeedTests, LifeTests, StateTests
 from hermes_hookspecs.testing.storage.texts import TextTests
 from hermes_hookspecs.testing.storage.transcripts import AccessTests, LegalityTests, TranscriptTests
-from hermes_hookspecs.testing.storage.turns import BeginTests, FinishTests
+from hermes_hookspecs.testing.storage.turns import BeginTests
 
 __all__ = ["StorageSuite"]
 

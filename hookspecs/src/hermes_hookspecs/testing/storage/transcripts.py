@@ -268,6 +268,7 @@ class AccessTests(StoreFixtures):
             assert store.lineages_by_title("plan", stranger) == ()
             assert store.sessions_by_prefix(entry.session_id[:4], stranger) == ()
             assert store.summaries(stranger) == ()
+            assert store.summary(entry.lineage_id, stranger) is None
             assert store.messages(entry.lineage_id, stranger) == ()
             assert store.messages(entry.lineage_id, stranger, session_id=entry.session_id) == ()
             assert store.last_messages(entry.lineage_id, stranger, count=5) == ()

@@ -25,6 +25,7 @@ __all__ = ["get_or_create", "lead"]
 
 TOUCH = "UPDATE lineages SET last_activity = max(last_activity, ?) WHERE id = ?"
 TOUCH_ROUTE = "UPDATE routes SET updated_at = ? WHERE key = ?"
+CLAIMABLE = "SELECT lineage_id FROM routes WHERE key = ? AND lineage_id IS NOT NULL AND scope_id IS ?"
 REMOVE_ROUTE = "DELETE FROM routes WHERE key = ?"
 KNOWN = "SELECT lineage_id FROM sessions WHERE id = ?"
 ADOPT = """
@@ -94,13 +95,14 @@ def _entry(tx: Transaction, key: SessionKey, lineage_id: LineageId) -> SessionEn
 
 def _claim(tx: Transaction, operation: GetOrCreate) -> SessionEntry | None:
     for claim in operation.claims:
-        old = route(tx, claim.key)
-        if old is None or old.lineage_id is None or old.source.scope_id != claim.scope_id:
+        old = tx.one(CLAIMABLE, (claim.key, claim.scope_id))
+        if old is None:
             continue
+        (lineage_id,) = cast("tuple[LineageId]", old)  # the column of CLAIMABLE
         tx.run(REMOVE_ROUTE, (claim.key,))
-        lead(tx, operation, old.lineage_id)
-        tx.run(FOLLOW, (old.lineage_id, claim.key))
-        return attrs.evolve(_hit(tx, operation, old.lineage_id), claimed=claim.key)
+        lead(tx, operation, lineage_id)
+        tx.run(FOLLOW, (lineage_id, claim.key))
+        return attrs.evolve(_hit(tx, operation, lineage_id), claimed=claim.key)
     return None
 
 

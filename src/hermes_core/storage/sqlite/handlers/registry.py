@@ -26,6 +26,7 @@ MODULES = {
     "BindRoute": ("routes", "bind_route"),
     "Delete": ("lineages", "delete"),
     "Finish": ("steps", "finish"),
+    "ForgetRoute": ("routes", "forget_route"),
     "GetOrCreate": ("entries", "get_or_create"),
     "PutState": ("plugin_state", "put_state"),
     "RecordUsage": ("usage", "record_usage"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.handlers.entries import lead
-from hermes_core.storage.sqlite.handlers.tips import end_tip, reopen_tip
+from hermes_core.storage.sqlite.handlers.tips import bump, end_tip, reopen_tip
 from hermes_core.storage.sqlite.handlers.turn_ends import revoke_lease
 from hermes_core.storage.sqlite.queries.lineages import lineage_of
 from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, policy, route
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from hermes_core.storage.sqlite.transaction import Transaction
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
-    from hermes_hookspecs.operations import BindRoute, ReleaseRoute, SetPolicy
+    from hermes_hookspecs.operations import BindRoute, ForgetRoute, ReleaseRoute, SetPolicy
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import KeyPolicy
     from hermes_hookspecs.turns import Turn
 
-__all__ = ["bind_route", "release_route", "set_policy"]
+__all__ = ["bind_route", "forget_route", "release_route", "set_policy"]
 
 PENDING = "session_key = ? AND status = 'pending' AND kind <> 'control'"
 SUPERSEDE_LEFT = f"""
@@ -37,6 +37,7 @@ SUPERSEDE = f"UPDATE inbox SET status = 'superseded', settled_at = ? WHERE {PEND
 LET_WAIT = f"UPDATE inbox SET lineage_id = NULL WHERE {PENDING}"
 RELEASE = "UPDATE routes SET lineage_id = NULL, updated_at = ?, pending_title = ? WHERE key = ?"
 KEEP_TITLE = "UPDATE routes SET pending_title = ? WHERE key = ?"
+FORGET = "DELETE FROM routes WHERE key = ?"
 RUNNING = """
     SELECT l.no FROM lineages AS l JOIN turns AS t ON t.no = l.turn_no WHERE l.id = ? AND t.session_key = ?
 """
@@ -75,7 +76,8 @@ def bind_route(operation: BindRoute) -> Callable[[Transaction], SessionEntry]:
             tx.run(CARRY, (target, key, left))
             if left is not None:
                 end_tip(tx, left, "session_switch", now)
-        reopen_tip(tx, target)
+        if reopen_tip(tx, target):
+            bump(tx, target)
         entry = entry_of_lineage(tx, key, target)
         if entry is None:
             raise SessionNotFound(target)
@@ -106,6 +108,15 @@ def release_route(operation: ReleaseRoute) -> Callable[[Transaction], Released]:
             return Released(lineage=None, stopped=None, superseded=superseded)
         end_tip(tx, left, operation.reason, now)
         return Released(lineage=lineage_of(tx, left), stopped=stopped, superseded=superseded)
+
+    return work
+
+
+def forget_route(operation: ForgetRoute) -> Callable[[Transaction], bool]:
+    """Work of :class:`~hermes_hookspecs.operations.ForgetRoute`."""
+
+    def work(tx: Transaction) -> bool:
+        return tx.run(FORGET, (operation.key,)) > 0
 
     return work
 

@@ -1,7 +1,7 @@
 """Writes of a running turn: its steps and its end, each refused when the lease is gone.
 
-The fence is part of the statement that counts the rows, so an ordinary step is two statements. Which calls are open
-stands in the lineage's row; nothing has to be looked up in the transcript.
+One look at the lineage's row checks the fence and says where the rows belong and which calls are open: nothing has to
+be looked up in the transcript, and an ordinary step is three statements, each on a row found by its number.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ if TYPE_CHECKING:
     from hermes_core.storage.sqlite.transaction import Transaction
     from hermes_hookspecs.ids import MessageId
     from hermes_hookspecs.operations import Append, Finish
+    from hermes_hookspecs.turns import Fence
 
     FencedRow = tuple[int, str, int, str | None]
 
 __all__ = ["append", "finish"]
 
-# With a holder there is an active turn, and turn_id names it.
-APPEND = """
+COUNT = """
     UPDATE lineages SET version = version + 1, written_at = ?, message_count = message_count + ?,
-        tool_call_count = tool_call_count + ?
-    WHERE id = ? AND lease_token = ? AND turn_id = ?
-    RETURNING no, tip, turn_no, open_calls
+        tool_call_count = tool_call_count + ?, open_calls = ?
+    WHERE no = ?
 """
-SET_OPEN_CALLS = "UPDATE lineages SET open_calls = ? WHERE no = ?"
+# With a holder there is an active turn, and turn_id names it.
 FENCED = "SELECT no, tip, turn_no, open_calls FROM lineages WHERE id = ? AND lease_token = ? AND turn_id = ?"
 FINISH = """
     UPDATE lineages SET version = version + 1, written_at = :now, message_count = message_count + :messages,
@@ -46,20 +45,27 @@ FINISH = """
 """
 
 
+def _fenced(tx: Transaction, fence: Fence) -> FencedRow:
+    """Where rows of the turn go: lineage number, session, turn number, open calls.
+
+    :raises LeaseLost: the lease or the turn is not what the fence says.
+    """
+    found = tx.one(FENCED, (fence.lineage_id, fence.token, fence.turn_id))
+    if found is None:
+        raise LeaseLost(fence.lineage_id, fence.token)
+    return cast("FencedRow", found)  # columns of FENCED
+
+
 def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
     """Work of :class:`~hermes_hookspecs.operations.Append`."""
-    fence, drafts = operation.fence, operation.drafts
+    drafts, now = operation.drafts, operation.now
     rows = ReadyRows(drafts)
-    values = (operation.now, len(rows), rows.calls, fence.lineage_id, fence.token, fence.turn_id)
+    fence = operation.fence
 
     def work(tx: Transaction) -> tuple[MessageId, ...]:
-        found = tx.one(APPEND, values)
-        if found is None:
-            raise LeaseLost(fence.lineage_id, fence.token)
-        lineage_no, tip, turn_no, waiting = cast("FencedRow", found)  # what APPEND returns
+        lineage_no, tip, turn_no, waiting = _fenced(tx, fence)
         left = calls_left_open(read_open_calls(waiting), drafts)
-        if waiting is not None or left:
-            tx.run(SET_OPEN_CALLS, (open_calls_text(left), lineage_no))
+        tx.run(COUNT, (now, len(rows), rows.calls, open_calls_text(left), lineage_no))
         return store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)
 
     return work
@@ -73,10 +79,7 @@ def finish(operation: Finish) -> Callable[[Transaction], Finished]:
     result_rows, last_rows = ReadyRows(results), ReadyRows(rest)
 
     def work(tx: Transaction) -> Finished:
-        found = tx.one(FENCED, (fence.lineage_id, fence.token, fence.turn_id))
-        if found is None:
-            raise LeaseLost(fence.lineage_id, fence.token)
-        lineage_no, tip, turn_no, waiting = cast("FencedRow", found)  # columns of FENCED
+        lineage_no, tip, turn_no, waiting = _fenced(tx, fence)
         unanswered = calls_left_open(read_open_calls(waiting), results)
         calls_left_open((), rest)
         parts = (result_rows, ReadyRows(synthetic_results(unanswered, now)), last_rows)

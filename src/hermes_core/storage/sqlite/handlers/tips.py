@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from hermes_core.storage.sqlite.transaction import Transaction
     from hermes_hookspecs.ids import LineageId
 
-__all__ = ["end_tip", "note_lineage", "reopen_tip"]
+__all__ = ["bump", "end_tip", "note_lineage", "reopen_tip"]
 
 END = """
     UPDATE sessions SET ended_at = ?, end_reason = ?
@@ -26,13 +26,17 @@ NOTE = "INSERT INTO changes (kind, lineage_no, at) VALUES (?, ?, ?)"
 def end_tip(tx: Transaction, lineage_id: LineageId, reason: str, now: int) -> None:
     """End the tip of a lineage that no route leads to; one that has ended keeps its reason."""
     if tx.run(END, (now, reason, lineage_id, lineage_id)):
-        tx.run(BUMP, (lineage_id,))
+        bump(tx, lineage_id)
 
 
-def reopen_tip(tx: Transaction, lineage_id: LineageId) -> None:
-    """Take back the end of a lineage's tip."""
-    if tx.run(REOPEN, (lineage_id,)):
-        tx.run(BUMP, (lineage_id,))
+def reopen_tip(tx: Transaction, lineage_id: LineageId) -> bool:
+    """Take back the end of a lineage's tip; say whether it had ended. The caller counts the version."""
+    return tx.run(REOPEN, (lineage_id,)) > 0
+
+
+def bump(tx: Transaction, lineage_id: LineageId) -> None:
+    """Count one write of a lineage."""
+    tx.run(BUMP, (lineage_id,))
 
 
 def note_lineage(tx: Transaction, lineage_no: int, now: int, kind: str = "lineage") -> None:

@@ -13,7 +13,7 @@ from hermes_core.storage.sqlite.rows import read_attachments, read_calls
 from hermes_hookspecs.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from hermes_core.storage.sqlite.transaction import Reader, SQLiteValue
     from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, TurnId
@@ -30,7 +30,10 @@ __all__ = ["last_messages", "messages", "rows_of_turn", "scan"]
 COLUMNS = """m.id, m.session_id, m.turn_no, m.role, m.content, m.timestamp, m.sent, m.tool_calls, m.tool_call_id,
     m.tool_name, m.token_count, m.finish_reason, m.reasoning, m.kind, m.inbox_id, m.attachments, m.hidden"""
 MESSAGES = f"SELECT {COLUMNS} FROM messages AS m WHERE m.lineage_no = ?"
-TURN_NUMBERS = "SELECT no, id FROM turns WHERE lineage_id = ?"
+TURN_NAME = "SELECT id FROM turns WHERE no = ?"
+TURN_NAMES = "SELECT no, id FROM turns WHERE lineage_id = ?"
+FEW_TURNS = 30
+"""Up to so many, the turns of some rows are looked up one by one."""
 
 
 def _message(row: tuple[SQLiteValue, ...], lineage_id: LineageId, turns: dict[int, TurnId]) -> Message:
@@ -60,9 +63,14 @@ def _message(row: tuple[SQLiteValue, ...], lineage_id: LineageId, turns: dict[in
     )
 
 
-def _in_lineage(reader: Reader, rows: Iterable[tuple[SQLiteValue, ...]], lineage_id: LineageId) -> tuple[Message, ...]:
-    # One read of the turns' names is cheaper than a join for every row.
-    turns = dict(cast("list[tuple[int, TurnId]]", reader.all(TURN_NUMBERS, (lineage_id,))))  # the two columns
+def _in_lineage(reader: Reader, rows: Sequence[tuple[SQLiteValue, ...]], lineage_id: LineageId) -> tuple[Message, ...]:
+    numbers = {cast("int", row[2]) for row in rows if row[2] is not None}  # turn_no, declared so
+    if len(numbers) > FEW_TURNS:
+        # One read of all names is cheaper than a join for every row.
+        turns = dict(cast("list[tuple[int, TurnId]]", reader.all(TURN_NAMES, (lineage_id,))))  # the two columns
+    else:
+        named = [(number, reader.one(TURN_NAME, (number,))) for number in numbers]
+        turns = {number: cast("tuple[TurnId]", row)[0] for number, row in named if row is not None}  # the column
     return tuple([_message(row, lineage_id, turns) for row in rows])
 
 
@@ -80,10 +88,11 @@ def messages(
     number = lineage_number(reader, lineage_id, principal)
     if number is None:
         return ()
-    sql, values = MESSAGES, [number, *(() if after is None else (after,))]
+    sql = MESSAGES
+    bindings: list[SQLiteValue] = [number]
     if after is not None:
         sql += " AND m.id > ?"
-    bindings: list[SQLiteValue] = list(values)
+        bindings.append(after)
     if session_id is not None:
         sql += " AND m.session_id = ?"
         bindings.append(session_id)
@@ -112,14 +121,7 @@ def last_messages(
     bindings.append(max(count, 0))
     rows = reader.all(sql, bindings)
     rows.reverse()
-    wanted = {row[2] for row in rows if row[2] is not None}
-    # A few rows of a long lineage: its other turns are none of our business.
-    turns: dict[int, TurnId] = {}
-    for turn_no in wanted:
-        found = reader.one("SELECT id FROM turns WHERE no = ?", (turn_no,))
-        if found is not None:
-            turns[cast("int", turn_no)] = cast("tuple[TurnId]", found)[0]  # declared so
-    return tuple([_message(row, lineage_id, turns) for row in rows])
+    return _in_lineage(reader, rows, lineage_id)
 
 
 def rows_of_turn(
@@ -127,8 +129,8 @@ def rows_of_turn(
 ) -> tuple[Message, ...]:
     """The user rows that hold these accepted messages, in order of storing: for operations."""
     marks = ", ".join("?" * len(inbox_ids))
-    rows = reader.all(f"{MESSAGES} AND m.inbox_id IN ({marks}) ORDER BY m.id", (lineage_no, *inbox_ids))
-    return _in_lineage(reader, rows, lineage_id)
+    rows = reader.all(f"{MESSAGES} AND m.inbox_id IN ({marks})", (lineage_no, *inbox_ids))
+    return tuple(sorted(_in_lineage(reader, rows, lineage_id), key=lambda row: row.id))
 
 
 def scan(
@@ -139,12 +141,13 @@ def scan(
     if not wanted:
         return ()
     condition, owners = visible(principal)
-    # lower() folds ASCII only, which is what the contract says.
+    # lower() folds ASCII only, which is what the contract says. CROSS JOIN keeps the newest rows first, so that the
+    # limit ends the reading.
     holds = " AND ".join(["instr(lower(m.content), lower(?)) > 0"] * len(wanted))
     rows = reader.all(
         f"""
         SELECT {COLUMNS}, l.id, t.id FROM messages AS m
-        JOIN lineages AS l ON l.no = m.lineage_no LEFT JOIN turns AS t ON t.no = m.turn_no
+        CROSS JOIN lineages AS l ON l.no = m.lineage_no LEFT JOIN turns AS t ON t.no = m.turn_no
         WHERE m.role IN ('user', 'assistant') AND m.hidden = 0 AND {condition} AND l.id IS NOT ? AND {holds}
         ORDER BY m.id DESC LIMIT ?
         """,

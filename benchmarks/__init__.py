@@ -1,0 +1,1 @@
+"""How fast the store and the terminal are, as ratios measured in one run: ``python -m benchmarks``."""

@@ -1,0 +1,205 @@
+"""Two stores side by side: the same operations, and everything that can be read, made comparable.
+
+Numbers that a store gives itself (rows, inbox rows) may differ between stores in value, never in order: each is
+replaced by its place in the order in which it was seen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_hookspecs.errors import HermesError
+from hermes_hookspecs.ids import InboxId
+from hermes_hookspecs.messages import Message
+from hermes_hookspecs.operations import Begun, Finished
+from hermes_hookspecs.principal import Principal, owner_of
+from hermes_hookspecs.sessions import SessionFilter
+from hermes_hookspecs.state import Change
+from hermes_hookspecs.testing.scene import ALL, source_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hermes_hookspecs.ids import LineageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.operations import Operation
+    from hermes_hookspecs.ports.store import Store
+
+__all__ = ["Known", "Side"]
+
+
+@attrs.define
+class Known:
+    """What a machine has mentioned so far: ids that it made itself, the same on both sides.
+
+    ``now`` is the machine's time, UTC milliseconds.
+    """
+
+    keys: Sequence[SessionKey]
+    users: Sequence[str]
+    lineages: list[LineageId] = attrs.field(factory=list)
+    sessions: list[SessionId] = attrs.field(factory=list)
+    turns: list[TurnId] = attrs.field(factory=list)
+    titles: Sequence[str] = ()
+    needles: Sequence[str] = ()
+    namespace: str = "p"
+    now: int = 1_700_000_000_000
+
+    def principals(self) -> Iterator[Principal]:
+        """Return the operator, each person, and somebody who owns nothing."""
+        yield ALL
+        yield Principal()
+        for user in self.users:
+            yield Principal(owners=frozenset({owner_of(source_at(user=user), shared=False)}))
+
+
+class Side:
+    """One of the two stores.
+
+    :param store: open and empty.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._inbox: list[InboxId] = []
+        self._rows: dict[int, int] = {}
+
+    def inbox_id(self, number: int) -> InboxId:
+        """Return the id of the inbox row that was accepted as the ``number``-th, or one that is not there."""
+        return self._inbox[number] if number < len(self._inbox) else InboxId(1_000_000_000 + number)
+
+    def accepted(self) -> int:
+        """Return how many inbox rows were accepted."""
+        return len(self._inbox)
+
+    def run(self, operation: Operation[object]) -> object:
+        """Run an operation; return its comparable result, or the name of the error that it raised."""
+        try:
+            result = self.store.apply(operation)
+        except HermesError as error:
+            return f"raised {type(error).__name__}"
+        return self.comparable(result)
+
+    # what is comparable
+    def comparable(self, value: object) -> object:
+        """Return a value with every number of a row replaced by its place."""
+        if isinstance(value, tuple | list):
+            return [self.comparable(part) for part in value]
+        if isinstance(value, Message):
+            fields = self._fields(value)
+            return fields | {"id": self._place(value.id), "inbox_id": self._inbox_place(value.inbox_id)}
+        if isinstance(value, Change):
+            message = None if value.message_id is None else self._place(value.message_id)
+            session = value.session_id if value.kind == "insert" else None
+            return (value.kind, value.lineage_id, session, message, value.at)
+        if isinstance(value, Finished):
+            return (len(value.message_ids), value.version)
+        if attrs.has(type(value)):
+            return self._numbered(value)
+        return value
+
+    def _numbered(self, value: object) -> object:
+        fields = self._fields(value)
+        kind = type(value).__name__
+        if kind in {"InboxItem", "AcceptResult"}:
+            fields["id"] = self._inbox_place(getattr(value, "id"))  # noqa: B009 (two kinds of value have it)
+        if kind == "Turn":
+            fields["inbox_ids"] = [self._inbox_place(each) for each in getattr(value, "inbox_ids")]  # noqa: B009
+        return (kind, fields)
+
+    def _fields(self, value: object) -> dict[str, object]:
+        names = [field.name for field in attrs.fields(type(value))]  # type: ignore[arg-type]  # callers saw attrs
+        return {name: self.comparable(getattr(value, name)) for name in names}
+
+    def _place(self, row_id: int) -> int:
+        """Return the place of a message; a new one must stand behind all that were seen."""
+        if row_id not in self._rows:
+            assert row_id > max(self._rows, default=0), f"row {row_id} was stored behind rows with greater ids"
+            self._rows[row_id] = len(self._rows)
+        return self._rows[row_id]
+
+    def _inbox_place(self, inbox_id: InboxId | None) -> int | None:
+        if inbox_id is None:
+            return None
+        if inbox_id not in self._inbox:
+            assert inbox_id > max(self._inbox, default=0), f"inbox row {inbox_id} was stored behind greater ones"
+            self._inbox.append(inbox_id)
+        return self._inbox.index(inbox_id)
+
+    # everything that can be read
+    def everything(self, known: Known) -> dict[str, object]:
+        """Return all reads of the port over what is known, comparable."""
+        reads: dict[str, object] = {}
+        for lineage_id in known.lineages:  # first, so that new rows are seen in order
+            reads[f"rows of {lineage_id}"] = self._lineage_reads(lineage_id, known)
+        for number, principal in enumerate(known.principals()):
+            reads[f"as {number}"] = self._principal_reads(principal, known)
+        reads["keys"] = [
+            (self.store.route(key), self.store.waiting_of_key(key), self.store.waiting_of_key(key, limit=1))
+            for key in known.keys
+        ]
+        reads["inbox"] = [self.store.inbox_item(inbox_id) for inbox_id in self._inbox]
+        reads["turns"] = [(self.store.turn(turn_id), self.store.usage(turn_id)) for turn_id in known.turns]
+        reads["leases"] = sorted(self.store.leases(), key=lambda lease: (lease.acquired_at or 0, lease.lineage_id))
+        reads["routes"] = (self.store.routes(), self.store.routes(limit=1))
+        reads["policy"] = self.store.policy()
+        reads["stats"] = attrs.evolve(self.store.stats(), size=None)
+        reads["states"] = (
+            self.store.states(known.namespace, now=known.now),
+            self.store.states(known.namespace, now=known.now, prefix="a"),
+            self.store.state(known.namespace, "a1", now=known.now),
+        )
+        reads["feed"] = self._feed()
+        return {name: self.comparable(value) for name, value in reads.items()}
+
+    def _lineage_reads(self, lineage_id: LineageId, known: Known) -> object:
+        store = self.store
+        return self.comparable(
+            (
+                store.messages(lineage_id, ALL),
+                store.messages(lineage_id, ALL, limit=2),
+                store.last_messages(lineage_id, ALL, count=3),
+                store.turns(lineage_id, ALL),
+                store.segments(lineage_id, ALL),
+                store.lease(lineage_id),
+                store.waiting(lineage_id),
+                sorted(store.routes(lineage_id=lineage_id), key=lambda route: route.key),
+                [store.lineage(lineage_id, principal) for principal in known.principals()],
+                store.summary(lineage_id, ALL),
+            )
+        )
+
+    def _principal_reads(self, principal: Principal, known: Known) -> object:
+        store = self.store
+        filters = (
+            None,
+            SessionFilter(archived=None),
+            SessionFilter(archived=True),
+            SessionFilter(empty=False),
+            SessionFilter(source="feishu", empty=True),
+        )
+        return (
+            [store.summaries(principal, where=where) for where in filters],
+            store.summaries(principal, limit=2),
+            [store.session(session_id, principal) for session_id in known.sessions],
+            store.sessions_by_prefix("2026", principal, limit=3),
+            [store.lineages_by_title(title, principal) for title in known.titles],
+            [store.scan([needle], principal, limit=5) for needle in known.needles],
+        )
+
+    def _feed(self) -> Sequence[Change]:
+        changes: list[Change] = []
+        cursor: str | None = None
+        while True:
+            page, cursor = self.store.changes(cursor, limit=50)
+            if not page:
+                return changes
+            changes += page
+
+
+def without_interruption(result: object) -> object:
+    """Return what a begin answered without the dead turn: a repetition need not know it any more."""
+    if isinstance(result, tuple) and len(result) == 2 and result[0] == Begun.__name__ and isinstance(result[1], dict):
+        return {name: value for name, value in result[1].items() if name != "interrupted"}
+    return result

@@ -1,0 +1,333 @@
+"""A state machine that plays with a store and with an oracle, and demands that nobody can tell them apart.
+
+::
+
+    class MyMachine(StoreMachine):
+        def new_store(self):
+            return MyBackend().open(StoreOptions(path=...))
+
+        def new_oracle(self):
+            return MemoryStore()
+
+    TestMyMachine = MyMachine.TestCase
+    TestMyMachine.settings = machine_settings()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from hermes_hookspecs import operations as ops
+from hermes_hookspecs.ids import SessionId
+from hermes_hookspecs.inbox import InboxDraft
+from hermes_hookspecs.messages import USER, MessageDraft
+from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
+from hermes_hookspecs.state import StateUpdate
+from hermes_hookspecs.testing.agreement import without_interruption
+from hermes_hookspecs.testing.play import Play
+from hermes_hookspecs.testing.scene import ALL, key_of
+from hermes_hookspecs.testing.strategies import (
+    drafts_in,
+    flags,
+    holders,
+    keys,
+    maybe_flags,
+    numbers,
+    policies,
+    row_lists,
+    sources,
+    texts,
+    titles,
+    updates,
+    usages,
+)
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.ids import SessionKey
+    from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.state import StateUpdate
+    from hermes_hookspecs.testing.agreement import Side
+    from hermes_hookspecs.turns import LeaseHolder, Usage
+
+__all__ = ["StoreMachine", "machine_settings"]
+
+
+def machine_settings(*, examples: int = 25, steps: int = 30) -> settings:
+    """Return settings of a quick run: the same examples every time where the environment names ``CI``."""
+    from os import environ
+
+    return settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        derandomize="CI" in environ,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+class StoreMachine(Play):
+    """Random operations on two stores; after each step every read of the port must agree.
+
+    A subclass gives :meth:`new_store` and :meth:`new_oracle`: fresh, empty stores.
+    """
+
+    # time
+    @rule(milliseconds=st.sampled_from([1, 500, 999, 1000, 5000, -2000]))
+    def time_passes(self, *, milliseconds: int) -> None:
+        """Let time pass, or somebody set the clock back."""
+        self.known.now += milliseconds
+
+    # routes
+    @rule(key=keys, source=sources, shared=flags, policy=policies, touch=flags, claim=keys, version=st.integers(1, 2))
+    def enter(
+        self,
+        *,
+        key: SessionKey,
+        source: SessionSource,
+        shared: bool,
+        policy: KeyPolicy,
+        touch: bool,
+        claim: SessionKey,
+        version: int,
+    ) -> None:
+        """Follow a key, perhaps claiming another one."""
+        claims = (ops.Claim(key=claim, scope_id=source.scope_id),) if claim != key else ()
+        self.enter_with(
+            key=key, source=source, shared=shared, policy=policy, touch=touch, claims=claims, key_version=version
+        )
+
+    @rule(key=keys, source=sources, number=numbers, is_current=flags)
+    def enter_anew(self, *, key: SessionKey, source: SessionSource, number: int, is_current: bool) -> None:
+        """Force a new session behind a key."""
+        route = self.oracle.route(key)
+        current = None if route is None else route.lineage_id
+        observed = current if is_current else self.some_lineage(number)
+        self.enter_with(key=key, source=source, force_new=True, observed=observed)
+
+    @rule(source=sources)
+    def enter_unbound(self, *, source: SessionSource) -> None:
+        """Make a session without a route."""
+        self.enter_with(key=key_of("unbound"), source=source, bind=False)
+
+    @rule(key=keys, source=sources, number=numbers, check=maybe_flags, carry=flags, control=st.none() | numbers)
+    def bind(
+        self,
+        *,
+        key: SessionKey,
+        source: SessionSource,
+        number: int,
+        check: bool | None,
+        carry: bool,
+        control: int | None,
+    ) -> None:
+        """Lead a key to a lineage; ``check`` is true for what it leads to, false for something else."""
+        target = self.some_lineage(number)
+        if self.oracle.lineage(target, ALL) is None:
+            check = None  # which of two refusals comes first is nobody's business
+        expected = self.expected_of(key, check=check)
+        self.run(
+            lambda side: ops.BindRoute(
+                key=key,
+                key_version=1,
+                source=source,
+                policy=KeyPolicy(),
+                lineage_id=target,
+                now=self.now,
+                check=check is not None,
+                expected=expected,
+                carry=carry,
+                control_id=None if control is None else side.inbox_id(control),
+            )
+        )
+
+    @rule(key=keys, title=st.none() | titles, check=maybe_flags, control=st.none() | numbers)
+    def release(self, *, key: SessionKey, title: str | None, check: bool | None, control: int | None) -> None:
+        """Let a key lead nowhere."""
+        expected = self.expected_of(key, check=check)
+        self.run(
+            lambda side: ops.ReleaseRoute(
+                key=key,
+                now=self.now,
+                reason="session_reset",
+                title=title,
+                check=check is not None,
+                expected=expected,
+                control_id=None if control is None else side.inbox_id(control),
+            )
+        )
+
+    @rule(key=keys)
+    def forget(self, *, key: SessionKey) -> None:
+        """Remove a route."""
+        self.run(lambda _side: ops.ForgetRoute(key=key, now=self.now))
+
+    @rule(policy=policies, version=st.integers(1, 2))
+    def set_policy(self, *, policy: KeyPolicy, version: int) -> None:
+        """Write down the policy in force, and count routes of another one."""
+        self.run(lambda _side: ops.SetPolicy(policy=policy, key_version=version, now=self.now))
+        under_test, oracle = (side.store.routes_of_other_policy(policy, version) for side in self.sides)
+        assert under_test == oracle
+
+    # lineages
+    @rule(number=numbers, title=st.none() | titles, origin=st.sampled_from(["user", "auto"]), of_tip=maybe_flags)
+    def rename(self, *, number: int, title: str | None, origin: str, of_tip: bool | None) -> None:
+        """Give a lineage a title."""
+        lineage_id = self.some_lineage(number)
+        lineage = self.oracle.lineage(lineage_id, ALL)
+        tip = SessionId("gone") if lineage is None or not of_tip else lineage.tip
+        session_id = None if of_tip is None else tip
+        self.run(
+            lambda _side: ops.Rename(
+                lineage_id=lineage_id, title=title, origin=origin, now=self.now, session_id=session_id
+            )
+        )
+
+    @rule(number=numbers, pinned=maybe_flags, archived=maybe_flags)
+    def set_flags(self, *, number: int, pinned: bool | None, archived: bool | None) -> None:
+        """Pin or archive a lineage."""
+        lineage_id = self.some_lineage(number)
+        self.run(lambda _side: ops.SetFlags(lineage_id=lineage_id, now=self.now, pinned=pinned, archived=archived))
+
+    @rule(number=numbers, dead=maybe_flags, force=flags)
+    def delete(self, *, number: int, dead: bool | None, force: bool) -> None:
+        """Remove a lineage."""
+        lineage_id = self.some_lineage(number)
+        stamp = None if dead is None else self.stamp_of(lineage_id, exact=dead)
+        self.run(lambda _side: ops.Delete(lineage_id=lineage_id, now=self.now, presumed_dead=stamp, force=force))
+
+    # inbox
+    @rule(
+        drafts=st.lists(drafts_in, min_size=1, max_size=3),
+        most=st.sampled_from([1, 3, 100]),
+        state=st.lists(updates, max_size=1).map(tuple),
+    )
+    def accept(
+        self,
+        *,
+        drafts: list[tuple[SessionKey, SessionSource, str, tuple[str, ...], str, str]],
+        most: int,
+        state: tuple[StateUpdate, ...],
+    ) -> None:
+        """Accept a batch."""
+        accepted = tuple(
+            InboxDraft(
+                session_key=key,
+                source=source,
+                entrance=Entrance(source.platform),
+                text=text,
+                accepted_at=self.now,
+                identities=identities,
+                kind=kind,
+                error=error,
+            )
+            for key, source, text, identities, kind, error in drafts
+        )
+        self.run(lambda _side: ops.Accept(drafts=accepted, now=self.now, max_waiting=most, state=state))
+
+    @rule(chosen=st.lists(numbers, max_size=3, unique=True))
+    def withdraw(self, *, chosen: list[int]) -> None:
+        """Take back inbox rows."""
+        self.run(lambda side: ops.Withdraw(ids=tuple(side.inbox_id(each) for each in chosen), now=self.now))
+
+    # turns
+    @rule(
+        number=numbers, holder=holders, count=st.integers(1, 2), dead=maybe_flags, model=st.none() | texts, touch=flags
+    )
+    def begin(
+        self, *, number: int, holder: LeaseHolder, count: int, dead: bool | None, model: str | None, touch: bool
+    ) -> None:
+        """Begin a turn with the oldest waiting rows."""
+        lineage_id = self.some_lineage(number)
+        snapshot = None if model is None else ops.Snapshot(model=model)
+
+        def waiting(side: Side) -> tuple[MessageDraft, ...]:
+            items = side.store.waiting(lineage_id, limit=count)
+            return tuple(MessageDraft(role=USER, content=i.text, timestamp=0, inbox_id=i.id) for i in items)
+
+        self.begin_with(lineage_id, waiting, holder=holder, dead=dead, snapshot=snapshot, touch=touch)
+
+    @rule(number=numbers, chosen=st.lists(numbers, max_size=2), over=st.lists(numbers, max_size=2), maintenance=flags)
+    def begin_anyhow(self, *, number: int, chosen: list[int], over: list[int], maintenance: bool) -> None:
+        """Begin a turn with any rows, some passed over."""
+        passed_over = [each for each in over if each not in chosen]
+
+        def named(side: Side) -> tuple[MessageDraft, ...]:
+            ids = [] if maintenance else [side.inbox_id(each) for each in chosen]
+            return tuple(MessageDraft(role=USER, content="x", timestamp=0, inbox_id=each) for each in ids)
+
+        self.begin_with(self.some_lineage(number), named, over=passed_over, maintenance=maintenance)
+
+    @precondition(lambda self: self.fences)
+    @rule(back=st.sampled_from([0, 0, 0, 1, 2]))
+    def renew(self, *, back: int) -> None:
+        """Renew a lease."""
+        fence = self.some_fence(back)
+        self.run(lambda _side: ops.Renew(fence=fence, now=self.now, ttl_ms=30_000))
+
+    @precondition(lambda self: self.fences)
+    @rule(back=st.sampled_from([0, 0, 0, 0, 1]), drafts=row_lists)
+    def append(self, *, back: int, drafts: tuple[MessageDraft, ...]) -> None:
+        """Store rows of a turn."""
+        fence = self.some_fence(back)
+        self.run(lambda _side: ops.Append(fence=fence, drafts=drafts, now=self.now))
+
+    @precondition(lambda self: self.fences)
+    @rule(
+        back=st.sampled_from([0, 0, 0, 1]),
+        drafts=row_lists,
+        usage=st.lists(usages, max_size=2).map(tuple),
+        outcome=st.sampled_from(["done", "failed"]),
+        touch=flags,
+    )
+    def finish(
+        self, *, back: int, drafts: tuple[MessageDraft, ...], usage: tuple[Usage, ...], outcome: str, touch: bool
+    ) -> None:
+        """End a turn."""
+        fence = self.some_fence(back)
+        self.run(
+            lambda _side: ops.Finish(
+                fence=fence, outcome=outcome, now=self.now, drafts=drafts, usage=usage, touch=touch
+            )
+        )
+
+    @rule(number=numbers, exact=maybe_flags, outcome=st.sampled_from(["stopped", "interrupted", "failed"]))
+    def revoke(self, *, number: int, exact: bool | None, outcome: str) -> None:
+        """Take a lease away."""
+        lineage_id = self.some_lineage(number)
+        stamp = None if exact is None else self.stamp_of(lineage_id, exact=exact)
+        self.run(
+            lambda _side: ops.Revoke(lineage_id=lineage_id, now=self.now, reason="", outcome=outcome, expected=stamp)
+        )
+
+    @precondition(lambda self: self.fences)
+    @rule(back=st.integers(0, 2), usage=usages)
+    def record_usage(self, *, back: int, usage: Usage) -> None:
+        """Add usage to a turn, however long ago it was."""
+        turn_id = self.some_fence(back).turn_id
+        self.run(lambda _side: ops.RecordUsage(turn_id=turn_id, usage=usage, now=self.now))
+
+    # state
+    @rule(chosen=st.lists(updates, min_size=1, max_size=2), number=st.none() | numbers, ttl=st.none() | st.just(1500))
+    def put_state(self, *, chosen: list[StateUpdate], number: int | None, ttl: int | None) -> None:
+        """Write state of a plugin."""
+        lineage_id = None if number is None else self.some_lineage(number)
+        expires_at = None if ttl is None else self.now + ttl
+        written = tuple(attrs.evolve(each, lineage_id=lineage_id, expires_at=expires_at) for each in chosen)
+        self.run(lambda _side: ops.PutState(updates=written, now=self.now))
+
+    # repetition
+    @precondition(lambda self: self.last is not None)
+    @rule()
+    def repeat(self) -> None:
+        """Run the last operation once more, as after an outcome that nobody knows."""
+        if self.last is None:
+            return
+        build = self.last
+        under_test, oracle = (without_interruption(side.run(build(side))) for side in self.sides)
+        assert under_test == oracle, f"{build(self.sides[1])} again answered {under_test}, not {oracle}"

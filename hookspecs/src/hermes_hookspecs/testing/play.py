@@ -1,0 +1,160 @@
+"""What the state machine plays with: two stores, the time, and what was mentioned so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from hermes_hookspecs import operations as ops
+from hermes_hookspecs.ids import LineageId, SessionId, TurnId
+from hermes_hookspecs.principal import owner_of
+from hermes_hookspecs.source import KeyPolicy
+from hermes_hookspecs.testing.agreement import Known, Side
+from hermes_hookspecs.testing.scene import ALL, holder_at
+from hermes_hookspecs.testing.strategies import KEYS, TITLES, USERS
+from hermes_hookspecs.turns import Fence, LeaseStamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_hookspecs.ids import SessionKey
+    from hermes_hookspecs.messages import MessageDraft
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.source import SessionSource
+
+__all__ = ["Play"]
+
+
+class Play(RuleBasedStateMachine):
+    """Two stores that get the same operations; after each step every read of the port must agree."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known = Known(keys=KEYS, users=USERS, titles=TITLES, needles=("log", "日志", "\x00"))
+        self.sides = (Side(self.new_store()), Side(self.new_oracle()))
+        self.fences: list[Fence] = []
+        self.last: Callable[[Side], ops.Operation[object]] | None = None
+        self.made = 0
+
+    def new_store(self) -> Store:
+        """Return the store under test, open and empty."""
+        raise NotImplementedError("a subclass gives new_store")
+
+    def new_oracle(self) -> Store:
+        """Return the store that is believed, open and empty."""
+        raise NotImplementedError("a subclass gives new_oracle")
+
+    def teardown(self) -> None:
+        """Close both stores."""
+        for side in self.sides:
+            side.store.close()
+
+    @invariant()
+    def nobody_can_tell_them_apart(self) -> None:
+        """Every read agrees."""
+        under_test, oracle = (side.everything(self.known) for side in self.sides)
+        for name, value in oracle.items():
+            assert under_test[name] == value, f"{name}: {under_test[name]} is not {value}"
+
+    # how operations are made and run
+    def run(self, build: Callable[[Side], ops.Operation[object]]) -> object:
+        """Run an operation on both sides; return what both answered."""
+        self.last = build
+        under_test, oracle = (side.run(build(side)) for side in self.sides)
+        assert under_test == oracle, f"{build(self.sides[1])} answered {under_test}, not {oracle}"
+        return oracle
+
+    @property
+    def now(self) -> int:
+        """The machine's time, UTC milliseconds."""
+        return self.known.now
+
+    @property
+    def oracle(self) -> Store:
+        """The store that is believed."""
+        return self.sides[1].store
+
+    def fresh(self) -> str:
+        """Return an id that was not used before."""
+        self.made += 1
+        return f"20260101_{self.made:06d}_0000000{self.made % 10}"
+
+    def some_lineage(self, number: int) -> LineageId:
+        """Return one of the lineages that were ever made, or one that never was."""
+        if not self.known.lineages or number == 7:
+            return LineageId("L-nowhere")
+        return self.known.lineages[-1 - number % len(self.known.lineages)]
+
+    def stamp_of(self, lineage_id: LineageId, *, exact: bool) -> LeaseStamp | None:
+        """Return the stamp of a lease as it is, or one that it does not have."""
+        lease = self.oracle.lease(lineage_id)
+        if lease is None or exact:
+            return None if lease is None else lease.stamp
+        return LeaseStamp(lease.token, lease.renewals + 1)
+
+    def enter_with(self, *, source: SessionSource, shared: bool = False, **fields: object) -> None:
+        """Run a get-or-create with fresh ids; remember what it made."""
+        number = self.fresh()
+        lineage_id, session_id = LineageId(f"L{number}"), SessionId(number)
+        base = ops.GetOrCreate(
+            key=KEYS[0],
+            key_version=1,
+            source=source,
+            owner=owner_of(source, shared=shared),
+            policy=KeyPolicy(),
+            shared=shared,
+            now=self.now,
+            session_id=session_id,
+            lineage_id=lineage_id,
+        )
+        operation = attrs.evolve(base, **fields)  # type: ignore[arg-type]  # the rules name fields of the operation
+        self.run(lambda _side: operation)
+        if self.oracle.lineage(lineage_id, ALL) is not None:
+            self.known.lineages.append(lineage_id)
+            self.known.sessions.append(session_id)
+
+    def expected_of(self, key: SessionKey, *, check: bool | None) -> LineageId | None:
+        """Return what a key leads to, or, where ``check`` is false, something else."""
+        route = self.oracle.route(key)
+        current = None if route is None else route.lineage_id
+        return current if check or check is None else LineageId("L-nowhere")
+
+    def begin_with(
+        self,
+        lineage_id: LineageId,
+        drafts: Callable[[Side], tuple[MessageDraft, ...]],
+        *,
+        dead: bool | None = None,
+        over: list[int] | None = None,
+        **fields: object,
+    ) -> None:
+        """Run a begin with a fresh id; remember its fence."""
+        turn_id = TurnId(f"T{self.fresh()}")
+        stamp = None if dead is None else self.stamp_of(lineage_id, exact=dead)
+        made = {side: drafts(side) for side in self.sides}
+        now = self.now
+
+        def build(side: Side) -> ops.Begin:
+            operation = ops.Begin(
+                lineage_id=lineage_id,
+                turn_id=turn_id,
+                holder=holder_at(),
+                now=now,
+                ttl_ms=30_000,
+                drafts=made[side],
+                passed_over=frozenset(side.inbox_id(each) for each in over or ()),
+                presumed_dead=stamp,
+            )
+            return attrs.evolve(operation, **fields)  # type: ignore[arg-type]  # as above
+
+        self.run(build)
+        turn = self.oracle.turn(turn_id)
+        if turn is not None:
+            self.known.turns.append(turn_id)
+            self.fences.append(Fence(lineage_id, turn_id, turn.token))
+
+    def some_fence(self, back: int) -> Fence:
+        """Return the fence of the last turn, or of one before it."""
+        return self.fences[-1 - back % len(self.fences)]

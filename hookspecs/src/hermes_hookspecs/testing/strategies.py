@@ -1,0 +1,80 @@
+"""What the state machine draws from: few keys, people, titles and texts, so that they meet often."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from hermes_hookspecs.source import KeyPolicy, SessionSource
+from hermes_hookspecs.state import StateUpdate
+from hermes_hookspecs.testing.scene import asking, holder_at, key_of, result, saying
+from hermes_hookspecs.turns import Usage
+
+__all__ = [
+    "IDENTITIES",
+    "KEYS",
+    "TITLES",
+    "USERS",
+    "drafts_in",
+    "flags",
+    "holders",
+    "keys",
+    "maybe_flags",
+    "numbers",
+    "policies",
+    "row_lists",
+    "sources",
+    "texts",
+    "titles",
+    "updates",
+    "usages",
+]
+
+KEYS = tuple(key_of(name) for name in ("a", "b", "c"))
+USERS = ("ou_1", "ou_2")
+TITLES = ("plan", "plan #2", "日志")
+TEXTS = ("hello", "查看日志", "needle LOG", "nul\x00 \u202e", "half \ud800!")
+IDENTITIES = ("m1", "m2", "m3", "m4")
+
+keys = st.sampled_from(KEYS)
+flags = st.booleans()
+maybe_flags = st.sampled_from([None, True, False])
+numbers = st.integers(0, 7)
+texts = st.sampled_from(TEXTS)
+titles = st.sampled_from(TITLES)
+sources = st.builds(
+    SessionSource,
+    platform=st.sampled_from(["feishu", "slack"]),
+    chat_id=st.sampled_from(["oc_1", "oc_2"]),
+    user_id=st.sampled_from(USERS),
+    user_name=st.sampled_from([None, "Ada"]),
+    scope_id=st.sampled_from([None, "T1"]),
+    thread_id=st.sampled_from([None, None, "t_1"]),
+)
+policies = st.builds(KeyPolicy, group_sessions_per_user=flags)
+rows = st.one_of(
+    texts.map(saying),
+    st.builds(saying, texts, st.sampled_from(["user", "system", "robot"]), st.integers(0, 9)),
+    st.lists(st.sampled_from(["c1", "c2", "c3"]), min_size=1, max_size=2).map(lambda ids: asking(*ids)),
+    st.builds(result, st.sampled_from(["c1", "c2", "c3"]), texts),
+)
+row_lists = st.lists(rows, max_size=3).map(tuple)
+counts = st.sampled_from([None, 0, 1, 7])
+usages = st.builds(Usage, input_tokens=counts, output_tokens=counts, estimated_cost_usd=st.sampled_from([None, 0.25]))
+updates = st.builds(
+    StateUpdate,
+    namespace=st.just("p"),
+    key=st.sampled_from(["a1", "a2", "b"]),
+    value=st.sampled_from(["1", '"日志"', None]),
+    expected_version=st.sampled_from([None, None, 0, 1, 2]),
+    person=st.sampled_from([None, "ou_1"]),
+)
+holders = st.builds(holder_at, st.sampled_from(["pts-1", "pts-2"]), st.just(100), st.sampled_from([*KEYS, None]))
+drafts_in = st.tuples(
+    keys,
+    sources,
+    texts,
+    st.lists(st.sampled_from(IDENTITIES), max_size=2).map(tuple),
+    st.sampled_from(["message", "message", "message", "internal", "control"]),
+    st.sampled_from(["", "", "", "broken"]),
+)
+"""Key, source, text, identities, kind and error of a message that comes in."""

@@ -1,0 +1,33 @@
+"""Transactions that are under way are waited for, also by a task that is cancelled meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+__all__ = ["settled"]
+
+T = TypeVar("T")
+
+
+async def settled(work: Awaitable[T]) -> T:
+    """Return what ``work`` gives; a cancellation that comes meanwhile is felt at the caller's next wait.
+
+    What was handed to the store may be committed whatever becomes of the task that asked for it. Whoever was
+    cancelled then must know how it ended: a message that was accepted is taken back, a turn that began is closed.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled = True
+    me = asyncio.current_task()
+    if cancelled and me is not None:
+        me.uncancel()  # the same cancellation, later: whoever counts them counts one
+        me.cancel()
+    return task.result()

@@ -1,0 +1,378 @@
+"""However a turn ends, it is closed once and told once: failure, cancellation, loss of the lease, silence."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from hermes_hookspecs.errors import AgentFailed, LeaseLost, StorageError, StoreBusy, StoreFull
+from hermes_hookspecs.messages import INTERRUPTED_RESULT, ToolCall
+from hermes_hookspecs.operations import Revoke
+from hermes_hookspecs.ports.agent import AssistantStep, Progress, ToolResult
+
+CALL = AssistantStep(tool_calls=(ToolCall(id="a", name="tool-a"),))
+
+
+def closed_once(work, entry, outcome):
+    """Return the ended turn, after making sure that it was started once and finished once."""
+    (turn,) = work.turns(entry)
+    assert [one.id for one in work.told("after_turn_start")] == [turn.id]
+    (told,) = work.told("after_turn_finish")
+    assert (told.id, told.outcome, turn.outcome) == (turn.id, outcome, outcome)
+    assert work.lease(entry).holder is None
+    assert {work.item(number).status for number in turn.inbox_ids} == {"done"}
+    return turn
+
+
+# ------------------------------------------------------------------ failure
+
+
+def test_a_failing_agent_closes_the_turn_with_what_it_had_stored(bench):
+    work = bench()
+    entry = work.enter()
+
+    async def agent(turn):
+        yield CALL
+        raise ValueError("no\nluck")
+
+    with pytest.raises(AgentFailed, match="agent failed in turn T.*: ValueError: no luck") as caught:
+        asyncio.run(work.ask("go", agent))
+
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert closed_once(work, entry, "failed").reason == "ValueError: no luck"
+    assert work.rows(entry) == [
+        ("user", "go"),
+        ("assistant", ""),
+        ("tool", INTERRUPTED_RESULT),
+        ("assistant", "[The answer failed: ValueError: no luck]"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        TimeoutError("the model is slow"),
+        LeaseLost("L of somebody else", 3),
+        StoreBusy("somewhere else"),
+        asyncio.CancelledError(),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_what_an_agent_raises_is_its_own_fault_whatever_it_is_called(bench, fault):
+    work = bench()
+    entry = work.enter()
+
+    async def agent(turn):
+        yield Progress(label="on it")
+        raise fault
+
+    with pytest.raises(AgentFailed) as caught:
+        asyncio.run(work.ask("go", agent))
+
+    assert caught.value.__cause__ is fault
+    turn = closed_once(work, entry, "failed")
+    assert turn.reason.startswith(type(fault).__name__)
+    assert "no sign of life" not in turn.reason
+
+
+def test_an_agent_that_cannot_even_begin_fails_its_turn(bench):
+    class Broken:
+        name = "broken"
+        model = None
+
+        def run(self, turn):
+            raise KeyError("api_key")
+
+    work = bench()
+    request = work.request()
+    object.__setattr__(request, "agent", Broken())
+
+    with pytest.raises(AgentFailed, match="broken failed"):
+        asyncio.run(work.engine.run(request))
+
+    assert closed_once(work, request.entry, "failed").reason == "KeyError: 'api_key'"
+
+
+def test_a_plain_iterator_of_events_will_do(bench):
+    class Plain:
+        name = "plain"
+        model = "m1"
+
+        def __init__(self):
+            self._left = [AssistantStep(content="yes")]
+
+        def run(self, turn):
+            return self
+
+        async def __anext__(self):
+            if not self._left:
+                raise StopAsyncIteration
+            return self._left.pop()
+
+    work = bench()
+    request = work.request()
+    object.__setattr__(request, "agent", Plain())
+
+    assert asyncio.run(work.engine.run(request)).text == "yes"
+
+
+def test_a_listener_of_the_caller_that_fails_ends_the_turn_as_failed(bench):
+    work = bench()
+    entry = work.enter()
+
+    def broken(event):
+        raise OSError("broken pipe")
+
+    with pytest.raises(AgentFailed) as caught:
+        asyncio.run(work.ask("go", on_event=broken))
+
+    assert isinstance(caught.value.__cause__, OSError)
+    assert closed_once(work, entry, "failed").reason == "OSError: broken pipe"
+
+
+def test_a_failing_store_is_raised_as_it_is(bench):
+    work = bench()
+    entry = work.enter()
+    work.store.failing["Append"] = [StoreFull("no space left")]
+
+    async def agent(turn):
+        yield CALL
+
+    with pytest.raises(StorageError, match="no space left"):
+        asyncio.run(work.ask("go", agent))
+
+    closed_once(work, entry, "failed")
+
+
+def test_silence_gives_the_agent_up(bench):
+    work = bench(inactivity_s=0.01)
+    entry = work.enter()
+
+    async def agent(turn):
+        await asyncio.Event().wait()
+        yield CALL
+
+    with pytest.raises(AgentFailed, match="no sign of life for 0.01 s"):
+        asyncio.run(work.ask("go", agent))
+
+    closed_once(work, entry, "failed")
+
+
+def test_an_agent_that_fails_while_it_is_closed_changes_nothing(bench, caplog):
+    work = bench()
+    entry = work.enter()
+
+    async def agent(turn):
+        try:
+            yield ToolResult(call_id="unasked", name="t", content="")
+        finally:
+            raise RuntimeError("cleaning up failed")
+
+    with pytest.raises(Exception, match="unasked"):
+        asyncio.run(work.ask("go", agent))
+
+    closed_once(work, entry, "failed")
+    assert "failed while it was closed" in caplog.text
+
+
+# ------------------------------------------------------------------ cancellation
+
+
+def test_a_cancelled_task_stops_its_turn_and_frees_the_lease(bench):
+    work = bench()
+    entry = work.enter()
+    closed, running = [], asyncio.Event()
+
+    async def agent(turn):
+        try:
+            yield CALL
+            running.set()
+            await asyncio.Event().wait()
+        finally:
+            closed.append(True)
+
+    async def main():
+        task = work.asking("go", agent)
+        await running.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+    assert closed == [True]
+    assert closed_once(work, entry, "stopped").reason == "cancelled"
+    assert work.rows(entry)[-2:] == [("tool", INTERRUPTED_RESULT), ("assistant", "[The answer was stopped: cancelled]")]
+
+
+@pytest.mark.parametrize("kind", ["Accept", "Begin", "Append", "Finish"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_task_cancelled_inside_a_transaction_leaves_nothing_half_done(bench, gate, wait_for, kind, times):
+    work = bench()
+    entry = work.enter()
+    tools = []
+
+    async def agent(turn):
+        yield CALL
+        tools.append("ran")
+        yield ToolResult(call_id="a", name="tool-a", content="1")
+        yield AssistantStep(content="done")
+
+    async def main():
+        work.store.held[kind] = gate
+        task = work.asking("go", agent)
+        await wait_for(gate.reached)
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(0)
+        gate.opened.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+    turns = work.turns(entry)
+    assert work.lease(entry).holder is None
+    assert [turn.outcome for turn in turns] == {"Accept": [], "Finish": ["done"]}.get(kind, ["stopped"])
+    assert work.item(1).status == ("withdrawn" if kind == "Accept" else "done")
+    assert tools == (["ran"] if kind == "Finish" else [])
+    assert [one.outcome for one in work.told("after_turn_finish")] == [turn.outcome for turn in turns]
+    assert len(work.told("after_turn_start")) == len(turns)
+    work.store.held.clear()
+    assert asyncio.run(work.ask("again")).text == "heard again"
+
+
+def test_a_cancellation_that_came_during_a_transaction_still_counts_as_one(bench, gate, wait_for, wait_until):
+    """asyncio.timeout counts the cancellations of its task: one too many and it no longer knows its own."""
+    work = bench()
+    work.enter()
+
+    async def main():
+        work.store.held["Begin"] = gate
+        limits = []
+
+        async def limited():
+            async with asyncio.timeout(None) as limit:
+                limits.append(limit)
+                await work.ask("go")
+
+        task = asyncio.create_task(limited())
+        await wait_for(gate.reached)
+        limits[0].reschedule(asyncio.get_running_loop().time())
+        await wait_until(task.cancelling)
+        gate.opened.set()
+        with pytest.raises(TimeoutError):
+            await task
+
+    asyncio.run(main())
+
+
+# ------------------------------------------------------------------ the lease is lost
+
+
+def test_a_revoke_between_two_steps_closes_the_agent_before_any_tool_runs(bench):
+    work = bench()
+    entry = work.enter()
+    tools = []
+
+    async def agent(turn):
+        try:
+            yield AssistantStep(content="let me see")
+            work.app.store.apply(Revoke(lineage_id=entry.lineage_id, now=1, reason="taken over"))
+            yield CALL
+            tools.append("ran")
+        finally:
+            tools.append("closed")
+
+    with pytest.raises(LeaseLost):
+        asyncio.run(work.ask("go", agent))
+
+    assert tools == ["closed"]
+    turn = closed_once(work, entry, "stopped")
+    assert turn.reason == "taken over"
+    assert work.rows(entry) == [("user", "go"), ("assistant", "[The answer was stopped: taken over]")]
+
+
+def test_a_revoke_before_the_end_refuses_the_answer(bench):
+    work = bench()
+    entry = work.enter()
+
+    def agent(turn):
+        work.app.store.apply(Revoke(lineage_id=entry.lineage_id, now=1, reason="taken over"))
+        return "too late"
+
+    with pytest.raises(LeaseLost):
+        asyncio.run(work.ask("go", agent))
+
+    closed_once(work, entry, "stopped")
+    assert ("assistant", "too late") not in work.rows(entry)
+
+
+def test_the_renewal_notices_the_loss_while_the_agent_is_silent(bench):
+    work = bench(renew_s=0.01)
+    entry = work.enter()
+    closed = []
+
+    async def agent(turn):
+        try:
+            work.app.store.apply(Revoke(lineage_id=entry.lineage_id, now=1, reason="taken over"))
+            await asyncio.Event().wait()
+            yield CALL
+        finally:
+            closed.append(True)
+
+    with pytest.raises(LeaseLost):
+        asyncio.run(work.ask("go", agent))
+
+    assert closed == [True]
+    closed_once(work, entry, "stopped")
+
+
+def test_an_agent_that_fails_after_the_loss_is_told_as_stopped_or_failed_but_once(bench):
+    work = bench()
+    entry = work.enter()
+
+    def agent(turn):
+        work.app.store.apply(Revoke(lineage_id=entry.lineage_id, now=1, reason="taken over"))
+        raise ValueError("and broken, too")
+
+    with pytest.raises(AgentFailed):
+        asyncio.run(work.ask("go", agent))
+
+    (told,) = work.told("after_turn_finish")
+    assert told.reason == "the lease was lost"
+    assert work.turns(entry)[0].outcome == "stopped"
+
+
+def test_a_turn_that_runs_is_renewed_and_a_busy_store_is_no_reason_to_give_it_up(bench):
+    work = bench(renew_s=0.01)
+    entry = work.enter()
+    work.store.failing["Renew"] = [StoreBusy("somebody imports")]
+    renewed = threading.Event()
+
+    async def agent(turn):
+        while work.lease(entry).renewals < 2:
+            await asyncio.sleep(0)
+        renewed.set()
+        yield AssistantStep(content="still here")
+
+    result = asyncio.run(work.ask("go", agent))
+
+    assert renewed.is_set()
+    assert result.text == "still here"
+    assert work.store.written.count("Renew") >= 3
+
+
+def test_a_store_that_stopped_ends_the_turn_at_the_next_renewal(bench):
+    work = bench(renew_s=0.01)
+    work.enter()
+    work.store.failing["Renew"] = [StoreFull("no space left")]
+
+    async def agent(turn):
+        await asyncio.Event().wait()
+        yield CALL
+
+    with pytest.raises(StoreFull):
+        asyncio.run(work.ask("go", agent))
