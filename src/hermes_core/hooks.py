@@ -98,7 +98,7 @@ class Hooks:
 
     def legacy_claims(self, source: SessionSource, policy: KeyPolicy) -> tuple[Claim, ...]:
         """Return the older keys whose route a message may take over, best first."""
-        return tuple(_flat(self._call("hermes_legacy_claims", source=source, policy=policy)))
+        return tuple(_flat(self._call("hermes_legacy_claims", source=source, policy=policy, keys=self.key_builder())))
 
     def redact_inbound(self, text: str, source: SessionSource) -> str:
         """Return ``text`` as every plugin in turn leaves it.

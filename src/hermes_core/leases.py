@@ -56,7 +56,8 @@ class LeaseWatch:
     Wall clocks of other hosts are not asked: the same (token, renewals), unchanged for one ttl on the waiter's own
     monotonic clock, is what makes a holder dead.
 
-    :param ttl_s: seconds a lease lives without renewal.
+    :param ttl_s: seconds a lease lives without renewal, by this process's settings; a holder that promised to renew
+        less often is given its own time.
     """
 
     def __init__(self, clock: Clock, ttl_s: float) -> None:
@@ -77,4 +78,5 @@ class LeaseWatch:
         if lease.stamp != self._seen:
             self._seen, self._since = lease.stamp, now
             return None
-        return lease.stamp if now - self._since >= self._ttl_s else None
+        promised_s = (lease.ttl_ms or 0) / 1000
+        return lease.stamp if now - self._since >= max(self._ttl_s, promised_s) else None

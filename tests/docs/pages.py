@@ -37,7 +37,8 @@ _VARYING = (
     re.compile(r"\b\d{13}\b"),
     re.compile(r"\b\d+\.\d [KM]iB"),
     re.compile(r"\b\d+\.\d+\.\d+\b"),
-    re.compile(r"\b(just now|\d+ seconds? ago)"),
+    re.compile(r"\b(just now|\d+ min ago)"),
+    re.compile(r'(?<="size": )\d+'),
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 
@@ -91,12 +93,11 @@ def test_a_line_that_fails_is_told_and_counts_in_the_exit_status(hermes):
 
 
 def test_an_interrupt_while_a_pipe_is_read_ends_at_once_and_keeps_what_was_said(hermes):
-    import signal
-
     process = hermes.start("--agent", "echo")
-    process.stdin.write(b"one\n")
+    process.stdin.write(b"one\n/title kept\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"echo 1: one\n"
+    assert process.stdout.readline() == b"Title: kept\n"
 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)

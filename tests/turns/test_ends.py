@@ -37,7 +37,7 @@ def test_a_failing_agent_closes_the_turn_with_what_it_had_stored(bench):
         yield CALL
         raise ValueError("no\nluck")
 
-    with pytest.raises(AgentFailed, match="agent failed in turn T.*: ValueError: no luck") as caught:
+    with pytest.raises(AgentFailed, match=r"agent failed in turn T.*: ValueError: no luck") as caught:
         asyncio.run(work.ask("go", agent))
 
     assert isinstance(caught.value.__cause__, ValueError)
@@ -154,7 +154,7 @@ def test_silence_gives_the_agent_up(bench):
         await asyncio.Event().wait()
         yield CALL
 
-    with pytest.raises(AgentFailed, match="no sign of life for 0.01 s"):
+    with pytest.raises(AgentFailed, match=r"no sign of life for 0\.01 s"):
         asyncio.run(work.ask("go", agent))
 
     closed_once(work, entry, "failed")
@@ -353,7 +353,7 @@ def test_a_turn_that_runs_is_renewed_and_a_busy_store_is_no_reason_to_give_it_up
     renewed = threading.Event()
 
     async def agent(turn):
-        while work.lease(entry).renewals < 2:
+        while work.lease(entry).renewals < 2:  # noqa: ASYNC110 - a renewal has no event
             await asyncio.sleep(0)
         renewed.set()
         yield AssistantStep(content="still here")

@@ -7,14 +7,13 @@ import subprocess
 import sys
 import threading
 
-import attrs
 import pytest
 
+from hermes_core.leases import LeaseWatch
 from hermes_core.turns.waiting import _LOOKED_AT
 from hermes_hookspecs.errors import LeaseBusy, SessionNotFound
-from hermes_hookspecs.messages import INTERRUPTED_RESULT, MessageDraft
+from hermes_hookspecs.messages import INTERRUPTED_RESULT, MessageDraft, closing_text
 from hermes_hookspecs.operations import Begin, Begun, BindRoute
-from hermes_hookspecs.principal import operator
 from hermes_hookspecs.testing.clock import FakeClock
 
 
@@ -84,11 +83,10 @@ def test_three_entrances_of_one_lineage_take_turns_in_order_of_arrival(bench, sl
         )
 
     async def main():
-        tasks = [asyncio.create_task(work.engine.run(work.request("0", slow)))]
+        tasks = [work.asking("0", slow)]
         await wait_for(slow.running)
         for number, source in enumerate([sources[2], sources[1], sources[0], sources[2]], 1):
-            request = attrs.evolve(work.request(str(number), source=source), principal=operator())
-            tasks.append(asyncio.create_task(work.engine.run(request)))
+            tasks.append(work.asking(str(number), source=source))
             await wait_until(accepted(work, number + 1))
         slow.may_end.set()
         await asyncio.gather(*tasks)
@@ -282,7 +280,10 @@ def test_a_holder_that_is_known_to_be_dead_is_replaced_at_once(bench, dead_proce
         ("done", ""),
     ]
     assert [one.outcome for one in work.told("after_turn_finish")] == ["interrupted", "done"]
-    assert work.rows(entry)[1] == ("assistant", "[The answer was interrupted before it was complete: its process ended]")
+    assert work.rows(entry)[1] == (
+        "assistant",
+        closing_text("interrupted", "its process ended"),
+    )
 
 
 def begin_as(work, entry, **holder):
@@ -295,9 +296,7 @@ def begin_as(work, entry, **holder):
             holder=work.holder(**holder),
             now=work.clock.now(),
             ttl_ms=30_000,
-            drafts=(
-                MessageDraft(role="user", content="unfinished", timestamp=1, inbox_id=number),
-            ),
+            drafts=(MessageDraft(role="user", content="unfinished", timestamp=1, inbox_id=number),),
         )
     )
     assert isinstance(begun, Begun)
@@ -305,40 +304,36 @@ def begin_as(work, entry, **holder):
 
 
 def test_a_holder_that_cannot_be_checked_is_taken_over_only_after_one_ttl_on_the_waiters_own_clock(
-    bench, elsewhere, wait_until
+    bench, elsewhere, wait_until, monkeypatch
 ):
     clock = FakeClock()
     work = bench(clock=clock, ttl_s=30.0)
     entry = work.enter()
     begin_as(work, entry, **elsewhere)
-    looked = []
+    judged = []
 
-    async def looks(count):
-        await wait_until(lambda: len(looked) >= count)
+    class Watched(LeaseWatch):
+        def presumed_dead(self, lease):
+            judged.append(super().presumed_dead(lease))
+            return judged[-1]
 
-    original = work.store.submit_read
+    monkeypatch.setattr("hermes_core.turns.waiting.LeaseWatch", Watched)
 
-    def counting(read):
-        future = original(read)
-        future.add_done_callback(lambda _: looked.append(1))
-        return future
-
-    object.__setattr__(work.store, "submit_read", counting)
+    async def look_after(seconds):
+        clock.advance(seconds)
+        looks = len(judged)
+        work.waker.wake(entry.lineage_id)
+        await wait_until(lambda: len(judged) > looks)
 
     async def main():
         task = work.asking("patient")
-        await looks(2)
+        await wait_until(lambda: judged)
         clock.set_now(clock.now() + 3_600_000)  # somebody sets the wall clock: it says nothing
-        for seconds in (10, 19.5):
-            clock.advance(seconds)
-            seen = len(looked)
-            work.waker.wake(entry.lineage_id)
-            await looks(seen + 1)
-            await asyncio.sleep(0)
-            assert not task.done()
-            assert work.turns(entry)[0].outcome == "active"
-        clock.advance(0.5)
-        work.waker.wake(entry.lineage_id)
+        await look_after(10)
+        await look_after(19.5)
+        assert set(judged) == {None}
+        assert work.turns(entry)[0].outcome == "active"
+        await look_after(0.5)
         return await task
 
     result = asyncio.run(main())
@@ -451,7 +446,7 @@ def test_a_process_that_is_killed_in_its_turn_keeps_nobody_waiting(bench, tmp_pa
         ("user", "go"),
         ("assistant", ""),
         ("tool", INTERRUPTED_RESULT),
-        ("assistant", "[The answer was interrupted before it was complete: its process ended]"),
+        ("assistant", closing_text("interrupted", "its process ended")),
         ("user", "are you there?"),
         ("assistant", "heard are you there?"),
     ]

@@ -71,7 +71,8 @@ class LeaseStamp:
 class Lease:
     """The right to run a turn on a lineage; ``holder`` is ``None`` when it is free.
 
-    ``expires_at`` is for display: nobody steals by wall clock.
+    ``expires_at`` is for display: nobody steals by wall clock. ``ttl_ms`` is what its last holder promised: how long it
+    lives without a renewal.
     """
 
     lineage_id: LineageId
@@ -80,6 +81,7 @@ class Lease:
     holder: LeaseHolder | None
     acquired_at: int | None
     expires_at: int | None
+    ttl_ms: int | None = None
 
     @property
     def stamp(self) -> LeaseStamp:

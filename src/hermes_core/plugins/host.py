@@ -20,6 +20,7 @@ from hermes_core.plugins.rehearsal import Rehearsal, manager_with
 from hermes_core.plugins.report import BUILT_IN, LoadReport, PluginRow
 from hermes_core.plugins.stages import create, import_plugin
 from hermes_hookspecs.errors import PluginError
+from hermes_hookspecs.markers import hook_options
 
 if TYPE_CHECKING:
     import os
@@ -107,7 +108,18 @@ class PluginHost:
         guard = Guard(plugin, implementations, Health(row.name, self._quarantine_after))
         self._register_silently(row.name, guard)
         self._guards[row.name] = guard
-        return attrs.evolve(row, hooks=tuple(sorted({found.hook for found in implementations})))
+        hooks = tuple(sorted({found.hook for found in implementations}))
+        return attrs.evolve(row, hooks=hooks, reason=self._not_called_yet(hooks))
+
+    def _not_called_yet(self, hooks: Sequence[str]) -> str:
+        """Return one line about hooks that nothing calls yet, ``""`` where all are called."""
+        pending = []
+        for hook in hooks:
+            spec = getattr(self.manager.hook, hook).spec
+            feature = hook_options(spec.function).pending
+            if feature:
+                pending.append(f"{hook} ({feature})")
+        return f"not called yet by this version: {', '.join(pending)}" if pending else ""
 
     def _register_silently(self, name: str, guard: Guard) -> None:
         """Register without a second round of the deprecation warnings, which would name the guard's line."""

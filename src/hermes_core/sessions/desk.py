@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_core.routing.policy import key_profile, policy_of
 from hermes_hookspecs.errors import Conflict, LeaseBusy, SessionNotFound, TitleError
-from hermes_hookspecs.source import DEFAULT_PROFILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,10 +47,15 @@ class SessionDesk:
 
     def policy(self, source: SessionSource) -> KeyPolicy:
         """Return the sharing policy of the platform that ``source`` names."""
+        from hermes_core.routing.policy import policy_of
+
         return policy_of(self._settings, source.platform)
 
     def at_home(self, source: SessionSource) -> SessionSource:
         """Return ``source`` with this profile's namespace, unless it names another one."""
+        from hermes_core.routing.policy import key_profile
+        from hermes_hookspecs.source import DEFAULT_PROFILE
+
         own = key_profile(self._settings.profile)
         if source.profile != DEFAULT_PROFILE or own == DEFAULT_PROFILE:
             return source
@@ -79,30 +82,40 @@ class SessionDesk:
     # --- routes
 
     def get_or_create(self, source: SessionSource, *, force_new: bool = False, touch: bool = True) -> SessionEntry:
-        """Return the session of ``source``; callers at once share one answer, or one error."""
+        """Return the session of ``source``; callers at once share one answer, or one error.
+
+        With ``force_new`` those are at once who saw the same session behind the key when they called, in whatever
+        process: one of them makes the new one.
+        """
         source = self.at_home(source)
         key = self.key(source)
+        seen = self._leads_to(key) if force_new else None
         mine: list[SessionEntry] = []
 
         def make() -> SessionEntry:
-            mine.append(self._get_or_create(key, source, force_new, touch))
+            observed = seen if force_new else self._leads_to(key)
+            mine.append(self._get_or_create(key, source, force_new, touch, observed))
             return mine[0]
 
-        entry = self._flights.do((key, force_new, touch), make)
+        entry = self._flights.do((key, force_new, touch, seen), make)
         if mine or not entry.created:
             return entry
         import attrs
 
         return attrs.evolve(entry, created=False)  # one call made it: the one that was followed
 
-    def _get_or_create(self, key: SessionKey, source: SessionSource, force_new: bool, touch: bool) -> SessionEntry:
+    def _leads_to(self, key: SessionKey) -> LineageId | None:
+        route = self._store().route(key)
+        return None if route is None else route.lineage_id
+
+    def _get_or_create(
+        self, key: SessionKey, source: SessionSource, force_new: bool, touch: bool, observed: LineageId | None
+    ) -> SessionEntry:
         from hermes_hookspecs.ids import new_lineage_id, new_session_id
         from hermes_hookspecs.operations import Claim, GetOrCreate
         from hermes_hookspecs.principal import owner_of
 
         store, policy, shared, now = self._store(), self.policy(source), self.shared(source), self._clock.now()
-        route = store.route(key)
-        observed = None if route is None else route.lineage_id
         claims: tuple[Claim, ...] = ()
         if observed is None and not force_new:
             own = tuple(Claim(key=older, scope_id=source.scope_id) for older in self.keys.alternatives(source, policy))
@@ -199,6 +212,8 @@ class SessionDesk:
 
     def forget(self, sources: Sequence[SessionSource]) -> None:
         """Remove the routes of entrances that end with this process."""
+        if not sources:
+            return  # a command that only read: it has not loaded the operations either
         from hermes_hookspecs.operations import ForgetRoute
 
         for key in dict.fromkeys(self.key(source) for source in sources):

@@ -22,6 +22,7 @@ from hermes_hookspecs.errors import InboxOverflow, SessionNotFound
 from hermes_hookspecs.operations import Accept, Snapshot
 from hermes_hookspecs.ports.agent import TurnContext
 from hermes_hookspecs.ports.app import TurnResult
+from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from hermes_hookspecs.inbox import InboxDraft
     from hermes_hookspecs.operations import Begun
     from hermes_hookspecs.ports.agent import Agent, AgentEvent, Tool
-    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.ports.store import Store, StoreReader
     from hermes_hookspecs.principal import Principal
-    from hermes_hookspecs.sessions import SessionEntry
+    from hermes_hookspecs.sessions import Session, SessionEntry
 
 __all__ = ["TurnEngine", "TurnRequest"]
 
@@ -149,12 +150,7 @@ class TurnEngine:
 
     async def _snapshot(self, request: TurnRequest) -> Snapshot | None:
         """Return what a session's first turn freezes; asked of the plugins only where nothing is frozen yet."""
-        session_id, principal = request.entry.session_id, request.principal
-        session = await asyncio.wrap_future(
-            self._store.submit_read(lambda reader: reader.session(session_id, principal))
-        )
-        if session is None:
-            raise SessionNotFound(session_id)
+        session = await asyncio.wrap_future(self._store.submit_read(lambda reader: _spoken_in(reader, request)))
         if session.model is not None or session.system_prompt is not None:
             return None
         parts = self._hooks.system_prompt_parts(request.entry)
@@ -163,7 +159,8 @@ class TurnEngine:
     async def _context(self, request: TurnRequest, begun: Begun) -> TurnContext:
         """Load what the agent is to see; everything in it is a copy."""
         session, principal = begun.session, request.principal
-        rows = await asyncio.wrap_future(self._store.submit_read(lambda reader: read_rows(reader, session, principal)))
+        # Who may speak in a session hears all of it; what was said elsewhere is the principal's alone.
+        rows = await asyncio.wrap_future(self._store.submit_read(lambda reader: read_rows(reader, session, operator())))
         return TurnContext(
             turn=begun.turn,
             session=session,
@@ -176,3 +173,19 @@ class TurnEngine:
             tools=request.tools,
             commands=request.commands,
         )
+
+
+def _spoken_in(reader: StoreReader, request: TurnRequest) -> Session:
+    """Return the session that the message goes into: the principal's own, or the one its key leads to.
+
+    :raises SessionNotFound: neither.
+    """
+    session = reader.session(request.entry.session_id, operator())
+    lineage_id = request.draft.lineage_id
+    if session is not None and session.lineage_id == lineage_id:
+        if reader.lineage(lineage_id, request.principal) is not None:
+            return session
+        route = reader.route(request.draft.session_key)
+        if route is not None and route.lineage_id == lineage_id:
+            return session
+    raise SessionNotFound(request.entry.session_id)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from hermes_hookspecs.messages import USER
 from hermes_hookspecs.sessions import SessionFilter
 
 if TYPE_CHECKING:
@@ -33,7 +35,10 @@ class ScanningHistory:
         self._own = lineage_id
 
     def search(self, text: str, *, limit: int = 5) -> Sequence[tuple[SessionSummary, Message]]:
-        """Return the newest row of each other lineage that holds every word of ``text``, newest first."""
+        """Return one row of each other lineage that holds every word of ``text``, the newest lineage first.
+
+        What a person said counts more than an answer that only repeats it.
+        """
         needles = text.split()[:_MOST_NEEDLES]
         if not needles:
             return ()

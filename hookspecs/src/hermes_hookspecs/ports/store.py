@@ -215,7 +215,7 @@ class StoreOptions:
     Attributes:
         path: database file of the profile; a backend may use another place beside it.
         durability: ``full`` or ``normal``. busy_timeout_s: patience with other processes, seconds.
-        settings: table ``[plugins.<plugin>]`` of the plugin that brings the backend.
+        settings: table ``[plugins.<backend>]``, by the name of the backend.
     """
 
     path: Path

@@ -30,7 +30,7 @@ def hermes_key_builder() -> KeyBuilder | None:
 
 
 @hookspec(kind="decision", on_error="raise")
-def hermes_legacy_claims(source: SessionSource, policy: KeyPolicy) -> Sequence[Claim] | None:
+def hermes_legacy_claims(source: SessionSource, policy: KeyPolicy, keys: KeyBuilder) -> Sequence[Claim] | None:
     """Return older keys whose route a message from ``source`` may take over, best first.
 
     Called for a message whose own key leads nowhere, never when a new session is forced. All results are joined in
@@ -39,6 +39,7 @@ def hermes_legacy_claims(source: SessionSource, policy: KeyPolicy) -> Sequence[C
 
     :param source: where the message came from.
     :param policy: effective for its platform.
+    :param keys: the builder in force: builds the key of a source as it used to be, and takes keys apart.
 
     .. versionadded:: 0.1
     """

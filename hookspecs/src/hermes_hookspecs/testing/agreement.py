@@ -64,6 +64,7 @@ class Side:
         self.store = store
         self._inbox: list[InboxId] = []
         self._rows: dict[int, int] = {}
+        self._cursor: str | None = None
 
     def inbox_id(self, number: int) -> InboxId:
         """Return the id of the inbox row that was accepted as the ``number``-th, or one that is not there."""
@@ -79,7 +80,20 @@ class Side:
             result = self.store.apply(operation)
         except HermesError as error:
             return f"raised {type(error).__name__}"
+        finally:
+            self._see_new_rows()
         return self.comparable(result)
+
+    def _see_new_rows(self) -> None:
+        """Learn from the feed which rows were stored, in order; each must stand behind all that were seen."""
+        while True:
+            page, self._cursor = self.store.changes(self._cursor)
+            if not page:
+                return
+            for row_id in [each.message_id for each in page if each.kind == "insert"]:
+                assert row_id is not None, "the feed tells of a stored row without its id"
+                assert row_id > max(self._rows, default=0), f"row {row_id} was told behind rows with greater ids"
+                self._rows[row_id] = len(self._rows)
 
     # what is comparable
     def comparable(self, value: object) -> object:
@@ -113,10 +127,8 @@ class Side:
         return {name: self.comparable(getattr(value, name)) for name in names}
 
     def _place(self, row_id: int) -> int:
-        """Return the place of a message; a new one must stand behind all that were seen."""
-        if row_id not in self._rows:
-            assert row_id > max(self._rows, default=0), f"row {row_id} was stored behind rows with greater ids"
-            self._rows[row_id] = len(self._rows)
+        """Return the place of a message in the order of storing."""
+        assert row_id in self._rows, f"row {row_id} is there, but the feed has not told of it"
         return self._rows[row_id]
 
     def _inbox_place(self, inbox_id: InboxId | None) -> int | None:
@@ -131,7 +143,7 @@ class Side:
     def everything(self, known: Known) -> dict[str, object]:
         """Return all reads of the port over what is known, comparable."""
         reads: dict[str, object] = {}
-        for lineage_id in known.lineages:  # first, so that new rows are seen in order
+        for lineage_id in known.lineages:
             reads[f"rows of {lineage_id}"] = self._lineage_reads(lineage_id, known)
         for number, principal in enumerate(known.principals()):
             reads[f"as {number}"] = self._principal_reads(principal, known)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
@@ -57,9 +57,14 @@ if TYPE_CHECKING:
 __all__ = ["StoreMachine", "machine_settings"]
 
 
-def machine_settings(*, examples: int = 25, steps: int = 30) -> settings:
-    """Return settings of a quick run: the same examples every time where the environment names ``CI``."""
+def machine_settings(*, examples: int = 25, steps: int = 30, shrink: bool = False) -> settings:
+    """Return settings of a quick run: the same examples every time where the environment names ``CI``.
+
+    :param shrink: look for the shortest failing example, which takes minutes; for whoever looks for the fault.
+    """
     from os import environ
+
+    phases = [Phase.explicit, Phase.generate, *([Phase.shrink] if shrink else [])]
 
     return settings(
         max_examples=examples,
@@ -67,6 +72,8 @@ def machine_settings(*, examples: int = 25, steps: int = 30) -> settings:
         deadline=None,
         derandomize="CI" in environ,
         database=None,
+        phases=phases,
+        print_blob=True,
         suppress_health_check=list(HealthCheck),
     )
 

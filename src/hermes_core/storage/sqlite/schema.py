@@ -50,6 +50,7 @@ CREATE TABLE lineages (
     lease_renewals INTEGER NOT NULL DEFAULT 0,
     lease_acquired_at INTEGER,
     lease_expires_at INTEGER,
+    lease_ttl_ms INTEGER,
     lease_label TEXT,
     lease_holder TEXT,
     turn_no INTEGER,

@@ -113,6 +113,7 @@ def begin(book: Book, op: ops.Begin) -> ops.BeginResult:
         holder=op.holder,
         acquired_at=op.now,
         expires_at=op.now + op.ttl_ms,
+        ttl_ms=op.ttl_ms,
     )
     tip = book.sessions[lineage.tip]
     if tip.ended_at is not None and not op.maintenance:
@@ -184,7 +185,7 @@ def _fenced(book: Book, fence: Fence) -> Turn:
 
 def renew(book: Book, op: ops.Renew) -> Lease:
     lease = book.leases[_fenced(book, op.fence).lineage_id]
-    renewed = attrs.evolve(lease, renewals=lease.renewals + 1, expires_at=op.now + op.ttl_ms)
+    renewed = attrs.evolve(lease, renewals=lease.renewals + 1, expires_at=op.now + op.ttl_ms, ttl_ms=op.ttl_ms)
     book.leases[lease.lineage_id] = renewed
     return renewed
 

@@ -39,6 +39,7 @@ TAKE_LEASE = """
     UPDATE lineages SET version = version + 1, written_at = :now, turn_count = turn_count + 1,
         message_count = message_count + :messages, lease_token = lease_token + 1, lease_renewals = 0,
         lease_holder = :holder, lease_label = :label, lease_acquired_at = :now, lease_expires_at = :expires,
+        lease_ttl_ms = :ttl,
         turn_no = :turn_no, turn_id = :turn_id, open_calls = NULL,
         last_activity = iif(:touch, max(last_activity, :now), last_activity)
     WHERE no = :no
@@ -143,6 +144,7 @@ def _start(
             "holder": holder,
             "label": operation.holder.describe(),
             "expires": operation.now + operation.ttl_ms,
+            "ttl": operation.ttl_ms,
             "turn_no": turn_no,
             "turn_id": operation.turn_id,
             "touch": operation.touch,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["renew", "revoke"]
 
 RENEW = f"""
-    UPDATE lineages AS l SET lease_renewals = lease_renewals + 1, lease_expires_at = ?
+    UPDATE lineages AS l SET lease_renewals = lease_renewals + 1, lease_expires_at = ?, lease_ttl_ms = ?
     WHERE id = ? AND lease_token = ? AND turn_id = ?
     RETURNING {LEASE.replace("l.", "")}
 """
@@ -32,7 +32,8 @@ def renew(operation: Renew) -> Callable[[Transaction], Lease]:
     fence = operation.fence
 
     def work(tx: Transaction) -> Lease:
-        found = tx.one(RENEW, (operation.now + operation.ttl_ms, fence.lineage_id, fence.token, fence.turn_id))
+        expires = operation.now + operation.ttl_ms
+        found = tx.one(RENEW, (expires, operation.ttl_ms, fence.lineage_id, fence.token, fence.turn_id))
         if found is None:
             raise LeaseLost(fence.lineage_id, fence.token)
         return read_lease(found)

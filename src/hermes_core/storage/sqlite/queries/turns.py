@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TurnId, LineageId, SessionId, int, str, str, Text, SessionKey | None, Text, Text, str, int, Number, str, str,
         int,
     ]  # fmt: skip
-    LeaseRow = tuple[LineageId, int, int, Text, Number, Number]
+    LeaseRow = tuple[LineageId, int, int, Text, Number, Number, Number]
 
 __all__ = ["LEASE", "lease", "leases", "read_lease", "turn", "turns", "usage"]
 
@@ -31,7 +31,7 @@ TURN = """
         t.user_name, t.inbox_ids, t.started_at, t.ended_at, t.outcome, t.reason, t.attempt
     FROM turns AS t
 """
-LEASE = "l.id, l.lease_token, l.lease_renewals, l.lease_holder, l.lease_acquired_at, l.lease_expires_at"
+LEASE = "l.id, l.lease_token, l.lease_renewals, l.lease_holder, l.lease_acquired_at, l.lease_expires_at, l.lease_ttl_ms"
 # Whoever holds a lease runs a turn, and active turns have an index of their own.
 LEASES = f"""
     SELECT {LEASE} FROM turns AS t CROSS JOIN lineages AS l ON l.id = t.lineage_id
@@ -103,7 +103,7 @@ def _usage(row: tuple[SQLiteValue, ...]) -> Usage:
 
 def read_lease(row: tuple[SQLiteValue, ...]) -> Lease:
     """The lease of a row of :data:`LEASE`."""
-    lineage_id, token, renewals, holder, acquired, expires = cast("LeaseRow", row)  # columns of LEASE
+    lineage_id, token, renewals, holder, acquired, expires, ttl = cast("LeaseRow", row)  # columns of LEASE
     return Lease(
         lineage_id=lineage_id,
         token=token,
@@ -111,6 +111,7 @@ def read_lease(row: tuple[SQLiteValue, ...]) -> Lease:
         holder=None if holder is None else read_holder(holder),
         acquired_at=acquired,
         expires_at=expires,
+        ttl_ms=ttl,
     )
 
 

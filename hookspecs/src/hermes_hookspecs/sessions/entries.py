@@ -13,16 +13,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.principal import Owner
     from hermes_hookspecs.source import KeyPolicy, SessionSource
 
-__all__ = [
-    "TITLE_LIMIT",
-    "Lineage",
-    "Route",
-    "Session",
-    "SessionEntry",
-    "SessionFilter",
-    "SessionSummary",
-    "StoreStats",
-]
+__all__ = ["TITLE_LIMIT", "Lineage", "Route", "Session", "SessionEntry"]
 
 TITLE_LIMIT = 100
 """Most characters of a title after cleaning."""
@@ -116,56 +107,6 @@ class Lineage:
 
 
 @attrs.frozen(kw_only=True)
-class SessionSummary:
-    """One line of a list: a lineage shown as its tip. Times are UTC milliseconds.
-
-    Attributes:
-        started_at: of the first segment. message_count, token numbers: over all segments.
-        locked_by: description of the live lease's holder, ``None`` when free.
-    """
-
-    session_id: SessionId
-    lineage_id: LineageId
-    source: str
-    account_id: str
-    user_id: str | None
-    title: str | None
-    preview: str
-    started_at: int
-    last_activity: int
-    ended_at: int | None
-    end_reason: str | None
-    message_count: int
-    segments: int
-    model: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    cache_write_tokens: int | None
-    estimated_cost_usd: float | None
-    pinned: bool
-    archived: bool
-    locked_by: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class SessionFilter:
-    """Which lineages a list holds; every condition that is set must be met.
-
-    Attributes:
-        archived: ``False`` only live ones, ``True`` only archived ones, ``None`` both.
-        empty: ``None`` both, ``False`` only lineages with at least one message.
-        before: continue behind this ``(last_activity, lineage id)``, as the last row of the page before.
-    """
-
-    source: str | None = None
-    archived: bool | None = False
-    empty: bool | None = None
-    title: str | None = None
-    before: tuple[int, LineageId] | None = None
-
-
-@attrs.frozen(kw_only=True)
 class Route:
     """A key and the lineage it leads to.
 
@@ -183,27 +124,3 @@ class Route:
     created_at: int
     updated_at: int
     pending_title: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class StoreStats:
-    """Counts that add up: ``lineages == listed + archived`` and ``sessions`` counts every segment.
-
-    Attributes:
-        messages: rows that are not hidden. hidden: rows taken back.
-        per_platform: ``(platform, lineages, messages)``, most messages first.
-        size: bytes on disk, ``None`` where it has no meaning.
-    """
-
-    lineages: int
-    listed: int
-    archived: int
-    empty: int
-    sessions: int
-    messages: int
-    hidden: int
-    turns: int
-    routes: int
-    waiting: int
-    per_platform: tuple[tuple[str, int, int], ...]
-    size: int | None
