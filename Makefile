@@ -27,7 +27,7 @@ help:
 	@echo 'make check            lint, format, types, import rules, generated docs'
 	@echo 'make format           let ruff repair what it can'
 	@echo 'make bench            speed against raw SQLite; bench-peer adds the original'
-	@echo 'make docs             write docs/hooks.md and hookspecs/api/v1.txt'
+	@echo 'make docs             write docs/hooks.md, docs/from-hermes.md and hookspecs/api/v1.txt'
 	@echo 'make isolated         test each distribution alone, from wheels (ARGS="--only NAME")'
 	@echo 'make dev              only set up $(VENV)'
 	@echo 'make clean            remove $(VENV), caches and build output'
@@ -58,7 +58,8 @@ check: $(STAMP)
 	$(RUN) -m mypy; \
 	$(RUN) -m mypy tools; \
 	$(BIN)/lint-imports; \
-	$(RUN) tools/hookdocs.py --check
+	$(RUN) tools/hookdocs.py --check; \
+	$(RUN) tools/seednames.py --check
 
 format: $(STAMP)
 	@$(BIN)/ruff check --fix-only .; $(BIN)/ruff format .
@@ -70,7 +71,7 @@ bench-peer: $(STAMP)
 	@exec $(BIN)/python -m benchmarks --peer $(ARGS)
 
 docs: $(STAMP)
-	@exec $(RUN) tools/hookdocs.py
+	@$(RUN) tools/hookdocs.py && $(RUN) tools/seednames.py
 
 isolated: $(STAMP)
 	@exec $(RUN) tools/isolated.py $(ARGS)

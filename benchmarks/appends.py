@@ -1,8 +1,8 @@
 """Appending through the store, by one caller and by many in one process, against plain SQLite.
 
-One caller off the main thread calls ``apply``; coroutines ``await`` what ``submit`` returns. Plain SQLite gets one commit
-for each message: from the caller's own thread, behind one lock from many threads, and through an executor of one thread
-from coroutines.
+One caller off the main thread calls ``apply``; coroutines ``await`` what ``perform`` returns. Plain SQLite gets one
+commit for each message: from the caller's own thread, behind one lock from many threads, and through an executor of one
+thread from coroutines.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _lone_coroutine(size: Size) -> Iterator[Row]:
         (fence,) = _held(store, 1)
 
         async def ours(number: int) -> None:
-            await asyncio.wrap_future(store.submit(append(fence, number)))
+            await store.perform(append(fence, number))
 
         seen = alternate(
             size.rounds,
@@ -142,7 +142,7 @@ def _coroutines(size: Size, callers: int) -> Iterator[Row]:
 
         def ours(fence: Fence) -> Callable[[int], Awaitable[None]]:
             async def call(number: int) -> None:
-                await asyncio.wrap_future(store.submit(append(fence, number)))
+                await store.perform(append(fence, number))
 
             return call
 

@@ -46,8 +46,8 @@ class Bounds(NamedTuple):
 class Row(NamedTuple):
     """One line of the report.
 
-    ``floor`` and ``target`` are bounds of ``ratio``, or of ``ours`` where ``judged`` says so. ``peer_ratio`` is how many
-    times better than the original we are, whatever ``better`` says.
+    ``floor`` and ``target`` are bounds of ``ratio``, or of ``ours`` where ``judged`` says so. ``peer_ratio`` is how
+    many times better than the original we are, whatever ``better`` says.
     """
 
     name: str

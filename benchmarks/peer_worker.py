@@ -14,11 +14,12 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 HOME = Path(os.environ["HERMES_HOME"])
-WORDS = (
+VOCABULARY = (
     "the of session and store to a lease turn is in that message it for key was on be with as writer have not"
     " history are but this by from they which one you there her all tool were an token when more said about"
     " reset queue disk agent model prompt inbox answer window search context platform entrance recovery fence"
-).split()
+)
+WORDS = VOCABULARY.split()
 INSERT = "INSERT INTO messages (session_id, role, content, timestamp, observed, active) VALUES (?, ?, ?, ?, 0, 1)"
 
 
@@ -80,7 +81,7 @@ class Worker:
     def fill(self, name: str, sessions: dict[str, int], size: int = 200) -> str:
         """Make sessions with so many messages, past the original's API but through its triggers."""
         self.open(name)
-        texts = TEXTS if size == 200 else [text(number, size) for number in range(512)]  # noqa: PLR2004 - the default
+        texts = TEXTS if size == 200 else [text(number, size) for number in range(512)]
         connection = self.db._conn  # noqa: SLF001 - building 100k rows one commit each takes minutes
         connection.execute("BEGIN")
         for place, (session, messages) in enumerate(sessions.items()):

@@ -48,7 +48,7 @@ class Raw:
         execute = self.connection.execute
         execute("BEGIN IMMEDIATE")
         for sql, bindings in statements:
-            execute(sql, bindings)  # type: ignore[arg-type]  # strings and numbers
+            execute(sql, bindings)
         execute("COMMIT")
 
     def append(self, lineage_no: int, words: str) -> None:

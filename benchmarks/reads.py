@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,12 @@ from benchmarks.stage import ALL, NOW, fill, open_store, wanted
 from hermes_core.storage.sqlite.queries.transcripts import COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from benchmarks.measuring import Row, Size
+    from benchmarks.measuring import Row, Size, Timing
     from benchmarks.peer import Peer
     from hermes_core.storage.sqlite.store import SqliteStore
+    from hermes_hookspecs.ids import LineageId
 
 __all__ = ["SESSIONS", "fill_sessions", "run", "viewer"]
 
@@ -53,17 +55,11 @@ def _transcripts(size: Size, peer: Peer | None) -> Iterator[Row]:
         numbers = {"k1": 1, "k10": 2}
         lineages = {name: fill(store, name, count) for name, count in (("k1", 1000), ("k10", 10_000))}
         for name, label, count in (("k1", "1k", 10), ("k10", "10k", 3)):
-            contestants = {
-                OURS: lambda name=name, count=count: clocked(lambda _: store.messages(lineages[name], ALL), count),
-                RAW: lambda name=name, count=count: clocked(
-                    lambda _: plain.execute(_LOAD, (numbers[name],)).fetchall(), count
-                ),
-            }
-            bounds = Bounds()
+            load = _loading(store, plain, lineages[name], numbers[name], count)
             if peer is not None:
-                contestants[PEER] = lambda name=name, count=count: peer.timing("load", session=name, count=count)
-                bounds = Bounds(3, 6)
-            yield row(f"load {label} messages", alternate(size.rounds, contestants), "p50", peer_bounds=bounds, unit="ms")
+                load[PEER] = partial(peer.timing, "load", session=name, count=count)
+            bounds = Bounds(3, 6) if name == "k10" else Bounds()
+            yield row(f"load {label} messages", alternate(size.rounds, load), "p50", peer_bounds=bounds, unit="ms")
         contestants = {
             OURS: lambda: clocked(lambda _: store.last_messages(lineages["k10"], ALL, count=50), 100),
             RAW: lambda: clocked(lambda _: plain.execute(_LAST, (numbers["k10"],)).fetchall(), 100),
@@ -73,6 +69,15 @@ def _transcripts(size: Size, peer: Peer | None) -> Iterator[Row]:
         yield row("last 50 of 10k messages", alternate(size.rounds, contestants), "p50")
         plain.close()
         store.close()
+
+
+def _loading(
+    store: SqliteStore, plain: apsw.Connection, lineage_id: LineageId, lineage_no: int, count: int
+) -> dict[str, Callable[[], Timing]]:
+    return {
+        OURS: lambda: clocked(lambda _: store.messages(lineage_id, ALL), count),
+        RAW: lambda: clocked(lambda _: plain.execute(_LOAD, (lineage_no,)).fetchall(), count),
+    }
 
 
 def fill_sessions(store: SqliteStore, count: int) -> None:

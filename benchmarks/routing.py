@@ -64,8 +64,10 @@ def run(size: Size, peer: Peer | None) -> Iterator[Row]:
         yield from _growth(size, stores, fresh)
         if peer is not None:
             yield from _against_peer(size, peer, stores[_ROUTES[-1]])
-        for opened in (*stores.values(), *plain.values(), *raws.values()):
-            opened.close()
+        for routes in _ROUTES:
+            stores[routes].close()
+            plain[routes].close()
+            raws[routes].close()
 
 
 def _copy_routes(plain: apsw.Connection, raw: Raw) -> None:
@@ -119,7 +121,9 @@ def _growth(size: Size, stores: dict[int, SqliteStore], fresh: Iterator[int]) ->
     few, many = _ROUTES
     seen = alternate(size.rounds, {OURS: lambda: _hits(stores[many], many), RAW: lambda: _hits(stores[few], few)})
     yield row("get-or-create hit: 10 000 routes against 100", seen, "p50", Bounds(1.5, 1.2))
-    seen = alternate(size.rounds, {OURS: lambda: _misses(stores[many], fresh), RAW: lambda: _misses(stores[few], fresh)})
+    seen = alternate(
+        size.rounds, {OURS: lambda: _misses(stores[many], fresh), RAW: lambda: _misses(stores[few], fresh)}
+    )
     yield row("get-or-create miss: 10 000 routes against 100", seen, "p50", Bounds(1.5, 1.2))
 
 

@@ -41,11 +41,12 @@ ALL = operator()
 DOOR = Entrance("feishu")
 HOLDER = LeaseHolder(host="here", boot_id="boot", pid_namespace="1", pid=1, started="1", entrance=DOOR)
 
-_WORDS = (
+_VOCABULARY = (
     "the of session and store to a lease turn is in that message it for key was on be with as writer have not"
     " history are but by this they from which one you there her all tool were an token when more said about"
     " reset queue disk agent model prompt inbox answer window search context platform entrance recovery fence"
-).split()
+)
+_WORDS = _VOCABULARY.split()
 _POOL = 512
 
 

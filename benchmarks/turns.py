@@ -44,7 +44,8 @@ _ACCEPT = """
 """
 _CLAIM = "UPDATE inbox SET status = 'claimed' WHERE id = ?"
 _TURN = """
-    INSERT INTO turns (no, id, lineage_id, session_id, token, platform, account_id, inbox_ids, started_at, outcome, attempt)
+    INSERT INTO turns (no, id, lineage_id, session_id, token, platform, account_id, inbox_ids, started_at, outcome,
+        attempt)
     VALUES (?, ?, 'Lone', 'Sone', 1, 'feishu', 'default', '1', ?, 'active', 1)
 """
 _ROW = """
@@ -56,7 +57,7 @@ _END = "UPDATE turns SET outcome = 'done', ended_at = ? WHERE no = ?"
 _FREE = "UPDATE lineages SET lease_holder = NULL, version = version + 1 WHERE id = 'Lone'"
 
 
-def run(size: Size, peer: Peer | None) -> Iterator[Row]:
+def run(size: Size, _peer: Peer | None) -> Iterator[Row]:
     """Yield the rows of the lease and of the turn; the original has neither as one thing."""
     yield from _lease(size)
     yield from _turn(size)
@@ -73,9 +74,7 @@ def _lease(size: Size) -> Iterator[Row]:
             {
                 OURS: lambda: off_main(lambda: _take_and_give_back(store, lineage_id, turns)),
                 RAW: lambda: off_main(
-                    lambda: clocked(
-                        lambda _: raw.connection.execute(_TAKE, ("somebody", NOW, NOW)).fetchall(), _LEASES
-                    )
+                    lambda: clocked(lambda _: raw.connection.execute(_TAKE, ("somebody", NOW, NOW)).fetchall(), _LEASES)
                 ),
             },
         )
@@ -109,7 +108,8 @@ class _Silent:
 
     async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
         """Yield nothing."""
-        for event in ():
+        nothing: tuple[AgentEvent, ...] = ()
+        for event in nothing:
             yield event
 
 

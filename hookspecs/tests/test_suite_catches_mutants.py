@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-import types
-from itertools import count
 
 import attrs
 import pytest
@@ -217,42 +213,16 @@ class TestMutant(planted.part):
 """
 
 
-_numbers = count()
-
-
-class _Fates:
-    """Counts what became of the tests of an inner run."""
-
-    def __init__(self):
-        self.passed, self.failed = [], []
-
-    def pytest_runtest_logreport(self, report):
-        if report.when == "call" and report.outcome in {"passed", "failed"}:
-            getattr(self, report.outcome).append(report.nodeid.rpartition("::")[2])
-
-
-def _run_part(tmp_path, monkeypatch, mutant, part):
-    planted = types.ModuleType("planted")
-    planted.mutant, planted.part = mutant, part
-    monkeypatch.setitem(sys.modules, "planted", planted)
-    file = tmp_path / f"test_planted_{next(_numbers)}.py"  # a second module of one name would be the first one again
-    file.write_text(GENERATED, encoding="utf-8")
-    fates = _Fates()
-    options = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull]
-    pytest.main([*options, "--rootdir", str(tmp_path), str(file)], plugins=[fates])
-    return fates
-
-
 @pytest.mark.parametrize(("mutant", "part"), MUTANTS.values(), ids=MUTANTS.keys())
-def test_the_suite_catches(tmp_path, monkeypatch, mutant, part):
-    fates = _run_part(tmp_path, monkeypatch, mutant, part)
+def test_the_suite_catches(run_suite, mutant, part):
+    fates = run_suite(GENERATED, mutant=mutant, part=part)
 
     assert fates.failed, f"{len(fates.passed)} tests passed"
 
 
 @pytest.mark.parametrize("part", [finishes.FinishTests, state.FeedTests], ids=lambda part: part.__name__)
-def test_a_sound_store_is_not_blamed(tmp_path, monkeypatch, part):
-    fates = _run_part(tmp_path, monkeypatch, MemoryStore, part)
+def test_a_sound_store_is_not_blamed(run_suite, part):
+    fates = run_suite(GENERATED, mutant=MemoryStore, part=part)
 
     assert fates.failed == []
     assert len(fates.passed) > 5

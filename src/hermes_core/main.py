@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -25,7 +26,15 @@ holds a store transaction up, and with it everybody else's (measured: mechanics,
 def main() -> int:
     """Run the command line and return its exit status."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    arguments = sys.argv[1:]
+    try:
+        return _run(sys.argv[1:])
+    finally:
+        # The interpreter collects garbage once more before it ends, and all of it goes with the process anyway: an
+        # eighth of the time of a quick command.
+        gc.freeze()
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         front_end = _front_end(arguments)
     except HermesError as error:

@@ -73,7 +73,12 @@ def test_b01_b07_writes_wait_out_a_sibling_that_holds_the_lock_for_seconds(app, 
 
         assert append.result(PATIENCE_S).text == "echo 2: meanwhile"
         assert create.result(PATIENCE_S).text == "echo 1: created meanwhile"
-    assert [row.content for row in rows_of(app, alice)] == ["before", "echo 1: before", "meanwhile", "echo 2: meanwhile"]
+    assert [row.content for row in rows_of(app, alice)] == [
+        "before",
+        "echo 1: before",
+        "meanwhile",
+        "echo 2: meanwhile",
+    ]
 
 
 def test_b01_b07_real_exhaustion_is_said_and_nothing_is_half_done(app, alice, bob, held, open_home):
@@ -429,5 +434,3 @@ def test_b19_a_route_that_another_process_let_go_is_not_followed(app, open_home,
     open_home().leave_session(alice, mine)
 
     assert app.get_or_create_session(alice).session_id != mine.session_id
-
-

@@ -133,7 +133,8 @@ def test_j09_a_table_of_a_plugin_that_is_not_there_is_said_and_harmless(hermes, 
 def test_j09_an_agent_that_does_not_exist_is_said_before_anything_is_kept(hermes):
     ran = hermes("-q", "hello", "--agent", "nobody")
 
-    assert (ran.status, ran.out) in [(1, ""), (2, "")]
+    assert (ran.status, ran.out) == (2, "")
     assert "there is no agent 'nobody'" in ran.err
     assert "echo" in ran.err
     assert ran.err.count("\n") == 1
+    assert hermes("sessions", "list", "--all", "--json").out == "[]\n"

@@ -188,7 +188,7 @@ def recorder():
             made.calls.append((name, dict(zip(parameters, arguments, strict=True))))
 
         source = f"lambda {', '.join(parameters)}: hear({', '.join(parameters)})"
-        function = eval(source, {"hear": hear})  # noqa: S307 - argument names are how the manager knows a hook
+        function = eval(source, {"hear": hear})  # argument names are how the manager knows a hook
         function.__name__ = name
         return hookimpl(function)
 
@@ -463,5 +463,3 @@ def test_j07_two_distributions_that_claim_one_name_are_both_refused_and_named(he
     twins = [row for row in json.loads(ran.out) if row["name"] == "twin"]
     assert [row["stage"] for row in twins] == ["failed at discover"] * 2
     assert all("x-twin" in row["reason"] and "y-twin" in row["reason"] for row in twins)
-
-

@@ -129,9 +129,7 @@ def transcripts(draw):
                     draw(st.sampled_from(["", "x", "y"])),
                     turn=draw(st.sampled_from([f"T{turn}", f"T{turn}", None])),
                     number=next(numbers),
-                    calls=draw(st.lists(st.sampled_from("abc"), unique=True, max_size=3))
-                    if role == "assistant"
-                    else (),
+                    calls=draw(st.sampled_from(["", "a", "ab", "abc", "c"])) if role == "assistant" else "",
                     answers=draw(st.sampled_from("abcd")) if role == "tool" else None,
                     kind=draw(st.sampled_from(["", "", "", KIND_NOTE])),
                     hidden=draw(st.integers(0, 9)) == 0,
@@ -151,7 +149,7 @@ def boundaries(rows):
 
 
 @given(transcripts())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_repair_is_idempotent(rows):
     once = repair(rows)
 
@@ -159,7 +157,7 @@ def test_repair_is_idempotent(rows):
 
 
 @given(transcripts())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_repair_of_the_first_turns_is_a_prefix_of_the_repair_of_more(rows):
     whole = repair(rows)
 
@@ -169,7 +167,7 @@ def test_repair_of_the_first_turns_is_a_prefix_of_the_repair_of_more(rows):
 
 
 @given(transcripts())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_call_is_answered_once_right_behind_its_row_and_nothing_else_is_answered(rows):
     repaired = repair(rows)
     open_calls = set()
@@ -186,7 +184,7 @@ def test_every_call_is_answered_once_right_behind_its_row_and_nothing_else_is_an
 
 
 @given(transcripts())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_nothing_that_was_said_is_lost_or_told_in_another_order(rows):
     kept = [one for one in rows if one.role != "tool" and not one.hidden and one.kind != KIND_NOTE]
     said = [part for one in repair(rows) if one.role != "tool" for part in one.content.split("\n\n")]

@@ -132,7 +132,7 @@ def spawn(hermes):
             [*first, *arguments],
             encoding="utf-8",
             dimensions=(30, columns),
-            timeout=PATIENCE_S,
+            timeout=30,
             env=hermes.environment({"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **(env or {})}),
         )
         children.append(child)

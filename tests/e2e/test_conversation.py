@@ -6,6 +6,9 @@ import signal
 
 import pytest
 
+from hermes_core import SessionSource, open_app
+from hermes_hookspecs.principal import operator
+
 
 def test_what_was_said_is_found_again_under_its_title(hermes):
     first = hermes(stdin="hello\n/title plan\n")
@@ -38,14 +41,17 @@ def test_what_was_said_is_found_again_under_its_title(hermes):
     ],
     ids=" ".join,
 )
-def test_every_way_to_say_it_goes_on_with_that_session(hermes, options):
-    wanted = hermes.json("-q", "one", "--agent", "echo")["session_id"]
-    hermes("--agent", "echo", stdin="other\n/title another\n")
+def test_every_way_to_say_it_goes_on_with_that_session(hermes, home, options):
+    with open_app(home, plugins=False) as app:
+        here, there = (SessionSource(platform="cli", chat_id=f"run-{number}", user_id="me") for number in (1, 2))
+        wanted = app.ask("one", here, agent="echo").entry.session_id
+        app.rename_session(app.ask("other", there, agent="echo").entry.lineage_id, "another")
 
     ran = hermes(*(option.format(wanted) for option in options), "--agent", "echo", "-q", "two")
 
     assert (ran.status, ran.out) == (0, "echo 2: two\n")
-    counts = {row["session_id"]: row["message_count"] for row in hermes.json("sessions", "list")}
+    with open_app(home, plugins=False) as app:
+        counts = {summary.session_id: summary.message_count for summary in app.store.summaries(operator())}
     assert len(counts) == 2
     assert counts[wanted] == 4
 

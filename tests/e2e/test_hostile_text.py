@@ -22,8 +22,9 @@ TEXTS = {
     "noncharacters": "\ufffe \uffff \U0010ffff \ue000",
     "markup": "[red]not red[/red] {x} %s \\n <b>",
     "json": '"}], "x": [{"',
-    "commandlike": " /new is not at the beginning",
+    "commandlike": "not /new at the beginning",
 }
+NASTY = ("clear screen", "eight bit", "bidi", "separators")
 BYTES = {
     "half a sequence": (b"hell\xc3", "hell\ufffd"),
     "latin": (b"caf\xe9 noir", "caf\ufffd noir"),
@@ -45,33 +46,42 @@ def user_rows(hermes):
     return [row["content"] for one in hermes.exported() for row in one["messages"] if row["role"] == "user"]
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_hostile_text_is_kept_whole_and_shown_harmless(hermes, name):
-    text = TEXTS[name]
+def test_hostile_text_is_kept_whole_and_shown_harmless(hermes):
+    texts = list(TEXTS.values())
 
-    asked = hermes("-q", text, "--agent", "echo")
+    asked = hermes("--agent", "echo", stdin="".join(f"{text}\n" for text in texts))
     session = hermes.json("sessions", "list")[0]["session_id"]
 
     harmless(asked, hermes("sessions", "list"), hermes("sessions", "show", session), hermes("-c", "-q", "more"))
-    assert user_rows(hermes)[0] == text
+    assert user_rows(hermes)[:-1] == texts
     export = hermes("sessions", "export", "-").out
     assert not RAW.search(export)
     assert len(export.splitlines()) == 1
 
 
+def test_hostile_text_as_an_argument_heads_a_list_harmlessly(hermes):
+    texts = [TEXTS[name] for name in NASTY]
+
+    for text in texts:
+        harmless(hermes("-q", text, "--agent", "echo"))
+
+    harmless(hermes("sessions", "list"))
+    assert user_rows(hermes) == texts
+
+
 def test_a_hostile_title_is_cleaned_and_a_hostile_name_is_shown_harmless(hermes):
     session = hermes.json("-q", "hello", "--agent", "echo")["session_id"]
-    for text in TEXTS.values():
+    for text in [TEXTS[name] for name in (*NASTY, "noncharacters")]:
         renamed = hermes("sessions", "rename", session, text)
         if renamed.status == 0:
             harmless(renamed, hermes("sessions", "list"))
-            assert not RAW.search(hermes.json("sessions", "list")[0]["title"])
+            assert not RAW.search(hermes.json("sessions", "list")[0]["title"] or "")
         else:
             assert renamed.err.count("\n") == 1
             assert not RAW.search(renamed.err)
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", NASTY)
 def test_hostile_references_are_refused_harmlessly(hermes, name):
     ran = hermes("sessions", "show", TEXTS[name])
 
@@ -80,26 +90,25 @@ def test_hostile_references_are_refused_harmlessly(hermes, name):
     assert ran.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", BYTES)
-@pytest.mark.parametrize("way", ["argument", "line", "all of stdin"])
-def test_bytes_that_are_no_utf8_become_a_mark(hermes, name, way):
-    raw, expected = BYTES[name]
-
+def ask_with(hermes, way, raw):
     if way == "argument":
-        ran = hermes("-q", raw, "--agent", "echo")
-    elif way == "line":
-        ran = hermes("--agent", "echo", stdin=raw + b"\n")
-    else:
-        ran = hermes("-q", "-", "--agent", "echo", stdin=raw)
+        return hermes("-q", raw, "--agent", "echo")
+    if way == "line":
+        return hermes("--agent", "echo", stdin=raw + b"\n")
+    return hermes("-q", "-", "--agent", "echo", stdin=raw)
 
-    harmless(ran)
-    (kept,) = user_rows(hermes)
-    assert "\ufffd" in kept
-    assert kept.isprintable()
-    if expected is not None:
-        assert kept == expected
+
+@pytest.mark.parametrize("way", ["argument", "line", "all of stdin"])
+def test_bytes_that_are_no_utf8_become_a_mark(hermes, way):
+    for raw, _ in BYTES.values():
+        harmless(ask_with(hermes, way, raw))
+
+    for kept, (_, expected) in zip(user_rows(hermes), BYTES.values(), strict=True):
+        assert "\ufffd" in kept
+        assert kept.isprintable()
+        assert expected is None or kept == expected
     json.dumps(hermes.exported(), ensure_ascii=False).encode("utf-8")
-    harmless(hermes("sessions", "list"), hermes("sessions", "show", hermes.exported()[0]["session_id"]))
+    harmless(hermes("sessions", "list"), hermes("sessions", "show", hermes.exported()[-1]["session_id"]))
 
 
 def test_bytes_that_are_no_utf8_in_titles_and_references(hermes):

@@ -8,6 +8,8 @@ import pytest
 
 pexpect = pytest.importorskip("pexpect")
 
+READY = "\x1b[?2004h"
+"""What the prompt switches on when it takes keys: pasting in one piece."""
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[=>]|\x1b\][^\x07]*\x07|\r")
 
 SLOW = """
@@ -38,13 +40,13 @@ def plain(text):
 
 def say(child, text, answer):
     """Type a line and wait for what comes of it."""
-    child.expect_exact("> ")
+    child.expect_exact(READY)
     child.send(f"{text}\r")
     child.expect_exact(answer)
 
 
 def leave(child):
-    child.expect_exact("> ")
+    child.expect_exact(READY)
     child.sendeof()
     child.expect(pexpect.EOF)
     child.close()
@@ -67,7 +69,7 @@ def test_start_talk_title_leave_and_go_on(spawn, hermes):
     assert "hermes -c" in farewell
 
     second = spawn("--agent", "echo", "-c", "plan")
-    second.expect_exact("> ")
+    second.expect_exact(READY)
     recap = plain(second.before)
     second.send("again\r")
     second.expect_exact("echo 2: again")
@@ -86,7 +88,7 @@ def test_bare_continue_shows_the_recap_and_goes_on(spawn, hermes):
     leave(first)
 
     second = spawn("-c", "--agent", "echo")
-    second.expect_exact("> ")
+    second.expect_exact(READY)
     recap = plain(second.before)
     second.send("again\r")
     second.expect_exact("echo 2: again")
@@ -113,7 +115,7 @@ def test_each_start_is_a_new_session_and_new_begins_another(spawn, hermes):
 
 def test_quit_leaves_and_nothing_said_is_nothing_kept(spawn, hermes):
     child = spawn("--agent", "echo")
-    child.expect_exact("> ")
+    child.expect_exact(READY)
     child.send("/quit\r")
     child.expect(pexpect.EOF)
     child.close()
@@ -124,7 +126,7 @@ def test_quit_leaves_and_nothing_said_is_nothing_kept(spawn, hermes):
 
 def test_ctrl_c_at_the_prompt_clears_the_line(spawn, hermes):
     child = spawn("--agent", "echo")
-    child.expect_exact("> ")
+    child.expect_exact(READY)
     child.send("not this")
     child.expect_exact("this")
     child.sendintr()
@@ -138,7 +140,7 @@ def test_ctrl_c_at_the_prompt_clears_the_line(spawn, hermes):
 def test_ctrl_c_while_a_slow_answer_is_made_stops_it_and_the_talk_goes_on(spawn, hermes, site):
     site("slow", SLOW)
     child = spawn("--agent", "slow", env=site.env)
-    child.expect_exact("> ")
+    child.expect_exact(READY)
     child.send("take your time\r")
     child.expect_exact("thinking hard")
     child.sendintr()

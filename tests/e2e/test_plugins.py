@@ -43,7 +43,7 @@ def test_a_conversation_made_with_a_plugin_that_is_gone_is_all_there(hermes, sit
     assert "HELLO" in shown.out
     assert [row["content"] for row in exported["messages"]] == ["hello", "HELLO"]
     assert (again.status, again.out) == (0, "echo 2: again\n")
-    assert missing.status in (1, 2)
+    assert missing.status == 2
     assert "there is no agent 'shout'" in missing.err
     assert [one["message_count"] for one in hermes.json("sessions", "list")] == [4]
 
@@ -126,11 +126,9 @@ def test_which_plugins_run_is_in_the_hand_of_the_person(hermes, home, site, env,
     (home / "config.toml").write_text(config)
 
     rows = stages(hermes, {**site.env, **env}, *options)
-    agents = {row["name"] for row in hermes.json("agents", *options, env={**site.env, **env})}
 
     assert {name for name in ("one", "two") if rows[name] == "loaded"} == loaded
     assert {rows[name] for name in {"one", "two"} - loaded} <= {"blocked"}
-    assert agents == {"echo", "recall", *loaded}
 
 
 def test_what_is_left_out_is_not_even_imported(hermes, site):

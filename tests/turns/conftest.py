@@ -26,13 +26,14 @@ PATIENCE_S = 10
 
 
 class WatchedStore:
-    """The real store behind a window: writes are listed, and each kind may be held up, or made to fail once."""
+    """The real store behind a window: writes are listed; each kind may be held up, fail, or be answered otherwise."""
 
     def __init__(self, store):
         self._store = store
         self.written = []
         self.held = {}
         self.failing = {}
+        self.answering = {}
 
     def __getattr__(self, name):
         return getattr(self._store, name)
@@ -44,6 +45,10 @@ class WatchedStore:
             failed = Future()
             failed.set_exception(self.failing[kind].pop())
             return failed
+        if self.answering.get(kind):
+            answered = Future()
+            answered.set_result(self.answering[kind].pop())
+            return answered
         gate = self.held.get(kind)
         return self._store.submit(operation) if gate is None else gate.through(self._store, operation)
 

@@ -180,7 +180,7 @@ def test_the_operator_finds_everything_with_title_and_neighbourhood(profile):
     assert len(answer) < 600
 
 
-def test_history_finds_the_newest_row_of_each_other_lineage_within_the_limit(app):
+def test_history_finds_one_row_of_each_other_lineage_a_persons_before_an_answer(app):
     entries = []
     for number in range(4):
         source = SessionSource(platform="cli", chat_id=f"pts-{number}")
@@ -191,9 +191,10 @@ def test_history_finds_the_newest_row_of_each_other_lineage_within_the_limit(app
     found = history.search("apple PIE", limit=2)
 
     assert [(summary.lineage_id, row.role) for summary, row in found] == [
-        (entries[2].lineage_id, "assistant"),
-        (entries[1].lineage_id, "assistant"),
+        (entries[2].lineage_id, "user"),
+        (entries[1].lineage_id, "user"),
     ]
+    assert [row.role for _, row in history.search("no today", limit=1)] == ["assistant"]
     assert history.search("   ") == ()
     assert history.search("nowhere to be found") == []
     assert len(history.recent(limit=2)) == 2

@@ -7,13 +7,23 @@ import subprocess
 import sys
 import threading
 
+import attrs
 import pytest
 
 from hermes_core.leases import LeaseWatch
 from hermes_core.turns.waiting import _LOOKED_AT
 from hermes_hookspecs.errors import LeaseBusy, SessionNotFound
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, MessageDraft, closing_text
-from hermes_hookspecs.operations import Begin, Begun, BindRoute
+from hermes_hookspecs.operations import (
+    Begin,
+    Begun,
+    BindRoute,
+    Busy,
+    Changed,
+    NothingWaiting,
+    NotYourTurn,
+    Withdraw,
+)
 from hermes_hookspecs.testing.clock import FakeClock
 
 
@@ -128,6 +138,30 @@ def test_threads_with_loops_of_their_own_wait_for_each_other(bench):
     assert len(answers) == 20
     said = [content for _, content in rows[::2]]
     assert all([one for one in said if one[0] == str(n)] == [f"{n}.{t}" for t in range(5)] for n in range(4))
+
+
+@pytest.mark.parametrize("kind", ["Busy", "free by now", "NotYourTurn", "NothingWaiting", "Changed"])
+def test_whoever_was_quicker_between_look_and_begin_makes_one_look_again(bench, wait_until, kind):
+    clock = FakeClock()
+    work = bench(clock=clock, notice_s=0.0)
+    entry = work.enter()
+    lease = work.lease(entry)
+    held = attrs.evolve(lease, holder=work.holder())
+    answer, phrase = {
+        "Busy": (Busy(lease=held), "feishu (process"),
+        "free by now": (Busy(lease=lease), "a change of the queue"),
+        "NotYourTurn": (NotYourTurn(item=work.item(work.leave_a_row(entry, pid=1))), "an earlier message of feishu"),
+        "NothingWaiting": (NothingWaiting(), "another message"),
+        "Changed": (Changed(), "a change of the queue"),
+    }[kind]
+    work.app.store.apply(Withdraw(ids=(1,), now=1))
+    work.store.answering["Begin"] = [answer]
+    told = []
+
+    result = asyncio.run(work.ask("hello", on_wait=told.append))
+
+    assert result.text == "heard hello"
+    assert told[0].startswith(phrase)
 
 
 # ------------------------------------------------------------------ giving up

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.commands import Command, CommandReply
-from hermes_hookspecs.errors import SessionError
+from hermes_hookspecs.errors import SessionError, SessionNotFound
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.sessions import SessionFilter
 
@@ -96,14 +96,20 @@ def _meant(call: CommandCall) -> LineageId:
         if not unquoted or unquoted == call.arguments:
             raise
         return call.app.resolve(unquoted, call.principal).lineage.id
-    if numbered is not None and resolved.by == "prefix":
+    if resolved.by == "prefix" and _is_place(call.arguments):
+        if numbered is None:
+            raise SessionNotFound(call.arguments)
         return numbered.lineage_id
     return resolved.lineage.id
 
 
+def _is_place(reference: str) -> bool:
+    return reference.isascii() and reference.isdigit() and len(reference) < 4
+
+
 def _by_number(call: CommandCall, reference: str) -> SessionSummary | None:
     """Return the session at a place of the list that is shown; ``None`` for anything that is no such number."""
-    if not (reference.isascii() and reference.isdigit() and len(reference) < 4):
+    if not _is_place(reference):
         return None
     summaries = _recent(call)
     place = int(reference)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.messages import USER
@@ -43,11 +42,13 @@ class ScanningHistory:
         if not needles:
             return ()
         rows = self._store.scan(needles, self._principal, exclude=self._own, limit=_SCANNED)
-        newest: dict[LineageId, Message] = {}
+        best: dict[LineageId, Message] = {}
         for row in rows:
-            newest.setdefault(row.lineage_id, row)
+            known = best.setdefault(row.lineage_id, row)
+            if row.role == USER and known.role != USER:
+                best[row.lineage_id] = row
         found: list[tuple[SessionSummary, Message]] = []
-        for lineage_id, row in newest.items():
+        for lineage_id, row in best.items():
             if len(found) == limit:
                 break
             summary = self._store.summary(lineage_id, self._principal)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -193,6 +193,13 @@ class Store(StoreReader, Protocol):
 
     def submit(self, operation: Operation[T]) -> Future[T]:
         """Queue one operation; the future ends as :meth:`apply` would. Never blocks on the disk."""
+        ...
+
+    def perform(self, operation: Operation[T]) -> Awaitable[T]:
+        """Queue one operation from the running event loop, to be awaited there; ends as :meth:`apply` would.
+
+        A backend that has no better way wraps :meth:`submit`.
+        """
         ...
 
     def submit_read(self, read: Callable[[StoreReader], T]) -> Future[T]:

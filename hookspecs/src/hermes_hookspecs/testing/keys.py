@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from hermes_hookspecs.errors import KeyBuildError
@@ -68,6 +68,7 @@ quick = settings(
     deadline=None,
     derandomize=True,
     database=None,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
 )
 
@@ -108,100 +109,7 @@ class KeyBuilderSuite(CompleteSuite):
         """Return the builder under test. To be overridden."""
         raise NotImplementedError("a subclass of KeyBuilderSuite gives the fixture `builder`")
 
-    # injective
-    @quick
-    @given(one=sources, other=sources, policy=policies)
-    def test_sources_have_one_key_exactly_when_they_are_one(
-        self, builder: KeyBuilder, one: SessionSource, other: SessionSource, policy: KeyPolicy
-    ) -> None:
-        first, second = (_identity(source, policy, self.scoped) for source in (one, other))
-        assume(first is not None and second is not None)
-
-        assert (builder.build(one, policy) == builder.build(other, policy)) == (first == second)
-
-    @quick
-    @given(source=sources, data=st.data(), policy=policies)
-    def test_sources_that_differ_in_one_part_are_kept_apart(
-        self, builder: KeyBuilder, source: SessionSource, data: st.DataObject, policy: KeyPolicy
-    ) -> None:
-        part = data.draw(st.sampled_from(["account_id", "scope_id", "chat_id", "thread_id", "user_id", "profile"]))
-        value = data.draw(st.one_of(hostile_ids, few_ids))
-        other = attrs.evolve(source, **{part: value})  # type: ignore[arg-type]  # all of these parts are text
-        first, second = (_identity(each, policy, self.scoped) for each in (source, other))
-        assume(first is not None and second is not None)
-
-        assert (builder.build(source, policy) == builder.build(other, policy)) == (first == second)
-
-    @quick
-    @given(source=sources, labels=st.tuples(anything, anything), policy=policies)
-    def test_labels_are_no_part_of_a_key(
-        self, builder: KeyBuilder, source: SessionSource, labels: tuple[str, str], policy: KeyPolicy
-    ) -> None:
-        assume(_identity(source, policy, self.scoped) is not None)
-        name, other = labels
-        labelled = attrs.evolve(
-            source, user_name=name, chat_name=other, chat_topic=name, parent_chat_id=other, message_id=name, is_bot=True
-        )
-
-        assert builder.build(labelled, policy) == builder.build(source, policy)
-
-    @quick
-    @given(source=sources, policy=policies)
-    def test_a_key_is_short_and_printable(self, builder: KeyBuilder, source: SessionSource, policy: KeyPolicy) -> None:
-        assume(_identity(source, policy, self.scoped) is not None)
-
-        key = builder.build(source, policy)
-
-        assert 0 < len(key) <= KEY_LIMIT
-        assert not any(character.isspace() or ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in key)
-        key.encode()
-
     # taken apart
-    @quick
-    @given(source=sources, policy=policies)
-    def test_a_key_can_be_parsed_back(self, builder: KeyBuilder, source: SessionSource, policy: KeyPolicy) -> None:
-        assume(_identity(source, policy, self.scoped) is not None)
-        parts = builder.parts(source, policy)
-
-        parsed = builder.parse(builder.build(source, policy))
-
-        assert parsed == attrs.evolve(parts, shared=parsed.shared, note=parsed.note)
-
-    @quick
-    @given(source=sources, policy=policies)
-    def test_the_parts_say_who_is_in_the_key(
-        self, builder: KeyBuilder, source: SessionSource, policy: KeyPolicy
-    ) -> None:
-        expected = _identity(source, policy, self.scoped)
-        assume(expected is not None)
-
-        parts = builder.parts(source, policy)
-
-        assert expected == (
-            parts.profile,
-            parts.platform,
-            parts.chat_type,
-            parts.account_id,
-            parts.scope_id,
-            parts.chat_id,
-            parts.thread_id,
-            parts.user_id,
-        )
-
-    @quick
-    @given(source=sources, policy=policies, other=st.sampled_from(["ou_x", "ou_y"]))
-    def test_shared_is_what_the_key_says(
-        self, builder: KeyBuilder, source: SessionSource, policy: KeyPolicy, other: str
-    ) -> None:
-        """Outside direct messages a session is shared exactly when another sender gets the same key."""
-        assume(source.chat_type != "dm" and _identity(source, policy, self.scoped) is not None)
-        assume(source.participant not in {None, other})
-        neighbour = attrs.evolve(source, user_id=other, user_id_alt=None)
-
-        same = builder.build(neighbour, policy) == builder.build(source, policy)
-
-        assert builder.parts(source, policy).shared == same
-
     @pytest.mark.parametrize(
         "text", ["", "x", "agent", "agent:main", "agent:main:feishu", "user:main:feishu:dm:chat=a", "日志", "a" * 600]
     )
@@ -214,6 +122,14 @@ class KeyBuilderSuite(CompleteSuite):
         assert builder.version >= 1
 
     # long and hostile ids
+    @pytest.mark.parametrize("fake", ["oc_1:user=ou_1", "oc_1%3Auser%3Dou_1", "oc_1%3Auser=ou_1"])
+    def test_an_id_that_looks_like_a_piece_of_a_key_is_text(self, builder: KeyBuilder, fake: str) -> None:
+        room = attrs.evolve(_GROUP, chat_id=fake, user_id=None)
+        policy = KeyPolicy(group_sessions_per_user=False)
+
+        assert builder.build(room, policy) != builder.build(_GROUP, KeyPolicy())
+        assert builder.parse(builder.build(room, policy)).chat_id == fake
+
     def test_long_ids_are_kept_apart(self, builder: KeyBuilder) -> None:
         long = "x" * 600
         sources = [
@@ -261,6 +177,13 @@ class KeyBuilderSuite(CompleteSuite):
         assert builder.parts(_DM, KeyPolicy()).account_id is None
         assert builder.parts(second, KeyPolicy()).account_id == "second"
         assert builder.build(second, KeyPolicy()) != builder.build(_DM, KeyPolicy())
+
+    def test_a_scope_keeps_workspaces_apart(self, builder: KeyBuilder) -> None:
+        for platform in sorted(self.scoped):
+            first, second = (attrs.evolve(_DM, platform=platform, scope_id=scope) for scope in ("T1", "T2"))
+
+            assert builder.parts(first, KeyPolicy()).scope_id == "T1"
+            assert builder.build(first, KeyPolicy()) != builder.build(second, KeyPolicy())
 
     def test_a_direct_message_is_its_chat(self, builder: KeyBuilder) -> None:
         other_id = attrs.evolve(_DM, user_id="ou_2")
@@ -347,3 +270,96 @@ class KeyBuilderSuite(CompleteSuite):
         self, builder: KeyBuilder, source: SessionSource
     ) -> None:
         assert list(builder.alternatives(source, KeyPolicy())) == []
+
+    # for any source
+    @quick
+    @given(one=sources, other=sources, policy=policies)
+    def test_sources_have_one_key_exactly_when_they_are_one(
+        self, builder: KeyBuilder, one: SessionSource, other: SessionSource, policy: KeyPolicy
+    ) -> None:
+        first, second = (_identity(source, policy, self.scoped) for source in (one, other))
+        assume(first is not None and second is not None)
+
+        assert (builder.build(one, policy) == builder.build(other, policy)) == (first == second)
+
+    @quick
+    @given(source=sources, data=st.data(), policy=policies)
+    def test_sources_that_differ_in_one_part_are_kept_apart(
+        self, builder: KeyBuilder, source: SessionSource, data: st.DataObject, policy: KeyPolicy
+    ) -> None:
+        part = data.draw(st.sampled_from(["account_id", "scope_id", "chat_id", "thread_id", "user_id", "profile"]))
+        value = data.draw(st.one_of(hostile_ids, few_ids))
+        other = attrs.evolve(source, **{part: value})  # type: ignore[arg-type]  # all of these parts are text
+        first, second = (_identity(each, policy, self.scoped) for each in (source, other))
+        assume(first is not None and second is not None)
+
+        assert (builder.build(source, policy) == builder.build(other, policy)) == (first == second)
+
+    @quick
+    @given(source=sources, labels=st.tuples(anything, anything), policy=policies)
+    def test_labels_are_no_part_of_a_key(
+        self, builder: KeyBuilder, source: SessionSource, labels: tuple[str, str], policy: KeyPolicy
+    ) -> None:
+        assume(_identity(source, policy, self.scoped) is not None)
+        name, other = labels
+        labelled = attrs.evolve(
+            source, user_name=name, chat_name=other, chat_topic=name, parent_chat_id=other, message_id=name, is_bot=True
+        )
+
+        assert builder.build(labelled, policy) == builder.build(source, policy)
+
+    @quick
+    @given(source=sources, policy=policies)
+    def test_a_key_is_short_and_printable(self, builder: KeyBuilder, source: SessionSource, policy: KeyPolicy) -> None:
+        assume(_identity(source, policy, self.scoped) is not None)
+
+        key = builder.build(source, policy)
+
+        assert 0 < len(key) <= KEY_LIMIT
+        assert not any(character.isspace() or ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in key)
+        key.encode()
+
+    @quick
+    @given(source=sources, policy=policies)
+    def test_a_key_can_be_parsed_back(self, builder: KeyBuilder, source: SessionSource, policy: KeyPolicy) -> None:
+        assume(_identity(source, policy, self.scoped) is not None)
+        parts = builder.parts(source, policy)
+
+        parsed = builder.parse(builder.build(source, policy))
+
+        assert parsed == attrs.evolve(parts, shared=parsed.shared, note=parsed.note)
+
+    @quick
+    @given(source=sources, policy=policies)
+    def test_the_parts_say_who_is_in_the_key(
+        self, builder: KeyBuilder, source: SessionSource, policy: KeyPolicy
+    ) -> None:
+        expected = _identity(source, policy, self.scoped)
+        assume(expected is not None)
+
+        parts = builder.parts(source, policy)
+
+        assert expected == (
+            parts.profile,
+            parts.platform,
+            parts.chat_type,
+            parts.account_id,
+            parts.scope_id,
+            parts.chat_id,
+            parts.thread_id,
+            parts.user_id,
+        )
+
+    @quick
+    @given(source=sources, policy=policies, other=st.sampled_from(["ou_x", "ou_y"]))
+    def test_shared_is_what_the_key_says(
+        self, builder: KeyBuilder, source: SessionSource, policy: KeyPolicy, other: str
+    ) -> None:
+        """Outside direct messages a session is shared exactly when another sender gets the same key."""
+        assume(source.chat_type != "dm" and _identity(source, policy, self.scoped) is not None)
+        assume(source.participant not in {None, other})
+        neighbour = attrs.evolve(source, user_id=other, user_id_alt=None)
+
+        same = builder.build(neighbour, policy) == builder.build(source, policy)
+
+        assert builder.parts(source, policy).shared == same

@@ -271,11 +271,11 @@ class StoreMachine(Play):
         self.begin_with(self.some_lineage(number), named, over=passed_over, maintenance=maintenance)
 
     @precondition(lambda self: self.fences)
-    @rule(back=st.sampled_from([0, 0, 0, 1, 2]))
-    def renew(self, *, back: int) -> None:
+    @rule(back=st.sampled_from([0, 0, 0, 1, 2]), ttl_ms=st.sampled_from([30_000, 5000]))
+    def renew(self, *, back: int, ttl_ms: int) -> None:
         """Renew a lease."""
         fence = self.some_fence(back)
-        self.run(lambda _side: ops.Renew(fence=fence, now=self.now, ttl_ms=30_000))
+        self.run(lambda _side: ops.Renew(fence=fence, now=self.now, ttl_ms=ttl_ms))
 
     @precondition(lambda self: self.fences)
     @rule(back=st.sampled_from([0, 0, 0, 0, 1]), drafts=row_lists)

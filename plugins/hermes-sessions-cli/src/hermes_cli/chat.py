@@ -22,6 +22,7 @@ __all__ = ["recap_text", "run"]
 
 def run(call: CliCall) -> int:
     """Talk: one question, lines from a pipe, or a person at a terminal."""
+    _check_agent(call)
     source = terminal_source()
     conversation = Conversation(
         call.app, source or transient_source(), bound=source is not None, out=call.out, err=call.err
@@ -38,6 +39,24 @@ def run(call: CliCall) -> int:
     if question is not None:
         return _ask_once(conversation, call, question)
     return _answer_lines(conversation)
+
+
+def _check_agent(call: CliCall) -> None:
+    """Refuse an agent that does not exist before a session is made for it. :raises ConfigError: naming those there are.
+
+    Nothing is looked up where nothing is configured: the default is always there.
+    """
+    name = call.app.setting("agent", "runner")
+    if not name or name in call.app.agent_names():
+        return
+    from hermes_hookspecs.errors import ConfigError
+
+    origins = {(row.section, row.key): row.origin for row in call.app.setting_rows()}
+    origin = origins.get(("agent", "runner"), "configuration")
+    known = ", ".join(call.app.agent_names()) or "none"
+    raise ConfigError(
+        f"{origin}: there is no agent {name!r}; there are: {known}", origin=origin, section="agent", key="runner"
+    )
 
 
 def _question(call: CliCall) -> str | None:
@@ -129,7 +148,7 @@ def _ask_once(conversation: Conversation, call: CliCall, question: str) -> int:
 
         session = call.app.store.session(said.result.entry.session_id, operator())
         print_json(call.out, _result_record(said.result, None if session is None else session.model))
-    return 0 if said.ok else 1
+    return said.status
 
 
 def _result_record(result: TurnResult, model: str | None) -> dict[str, object]:

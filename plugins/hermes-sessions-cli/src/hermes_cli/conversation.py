@@ -34,17 +34,20 @@ class Leave(Exception):
 
 
 class Said:
-    """What became of one line: ``ok``, and for a message its ``result``."""
+    """What became of one line: ``ok``, for a message its ``result``, and the exit ``status`` of a program that ends."""
 
-    __slots__ = ("ok", "result")
+    __slots__ = ("ok", "result", "status")
 
-    def __init__(self, ok: bool, result: TurnResult | None = None) -> None:
+    def __init__(self, ok: bool, result: TurnResult | None = None, *, status: int | None = None) -> None:
         self.ok = ok
         self.result = result
+        self.status = status if status is not None else 0 if ok else 1
 
 
 async def stoppable(work: Coroutine[object, object, T]) -> T | None:
     """Run ``work``; Ctrl-C cancels it, lets it clean up, and ``None`` is returned. In the main thread only.
+
+    ``None`` also where the work ended all the same: a program that reads a script of lines must not miss the signal.
 
     :raises asyncio.CancelledError: somebody else cancelled the caller.
     """
@@ -62,12 +65,14 @@ async def stoppable(work: Coroutine[object, object, T]) -> T | None:
 
     before = signal.signal(signal.SIGINT, stop)
     try:
-        return await task
+        result = await task
     except asyncio.CancelledError:
         if not stopped:
             task.cancel()
             raise
         return None
+    else:
+        return None if stopped else result
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -149,7 +154,7 @@ class Conversation:
             raise
         except HermesError as error:
             self.complain(str(error))
-            return Said(False)
+            return Said(False, status=error.exit_code)
 
     def complain(self, text: str) -> None:
         """Print one line about what went wrong to stderr."""

@@ -11,7 +11,7 @@ from hermes_core.storage.memory.text import clean
 from hermes_hookspecs.errors import StoreStopped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from hermes_hookspecs.operations import Operation
@@ -94,6 +94,12 @@ class MemoryStore(MemoryReader):
         except Exception as error:  # noqa: BLE001 (a future carries whatever the operation raised)
             future.set_exception(error)
         return future
+
+    def perform(self, operation: Operation[T]) -> Awaitable[T]:
+        """Run one operation at once; return its future, for the running event loop."""
+        from asyncio import wrap_future
+
+        return wrap_future(self.submit(operation))
 
     def submit_read(self, read: Callable[[StoreReader], T]) -> Future[T]:
         """Run ``read`` on a thread of the store, on the store as it is now."""

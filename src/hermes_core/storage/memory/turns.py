@@ -164,7 +164,12 @@ def renew(tables: Tables, operation: Renew) -> Lease:
     """Run :class:`~hermes_hookspecs.operations.Renew`."""
     _check_fence(tables, operation.fence)
     lease = tables.leases[operation.fence.lineage_id]
-    renewed = attrs.evolve(lease, renewals=lease.renewals + 1, expires_at=operation.now + operation.ttl_ms, ttl_ms=operation.ttl_ms)
+    renewed = attrs.evolve(
+        lease,
+        renewals=lease.renewals + 1,
+        expires_at=operation.now + operation.ttl_ms,
+        ttl_ms=operation.ttl_ms,
+    )
     tables.leases[lease.lineage_id] = renewed
     return renewed
 

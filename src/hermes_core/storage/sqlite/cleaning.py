@@ -13,6 +13,7 @@ __all__ = ["clean", "clean_text"]
 T = TypeVar("T")
 
 _PLAIN = frozenset({int, float, bool, type(None)})
+_COLLECTIONS = frozenset({tuple, frozenset})
 
 # How to take all fields of an attrs class at once: every operation passes here, on its way into the store.
 _FIELDS: dict[type, tuple[str, ...]] = {}
@@ -47,15 +48,16 @@ def _is_clean(text: str) -> bool:
 
 
 def _all_clean(values: Iterable[object]) -> bool:
+    # By exact type, the commonest first: this is a seventh of what an append costs the caller.
     for value in values:
         kind = type(value)
-        if kind in _PLAIN:
-            continue
-        if isinstance(value, str):
-            if not (value.isascii() or _is_clean(value)):
+        if kind is str:
+            if not (value.isascii() or _is_clean(value)):  # type: ignore[attr-defined]  # it is a str
                 return False
-        elif isinstance(value, tuple | frozenset):
-            if value and not _all_clean(value):
+        elif kind in _PLAIN:
+            continue
+        elif kind in _COLLECTIONS:
+            if value and not _all_clean(value):  # type: ignore[arg-type]  # it is a tuple or a set
                 return False
         elif not _all_clean(_fields_of(kind, value)):
             return False

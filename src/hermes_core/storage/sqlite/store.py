@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from hermes_core.storage.sqlite.reads import PinnedReads, SqliteReads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from concurrent.futures import Future, ThreadPoolExecutor
     from contextlib import AbstractContextManager
 
@@ -69,6 +69,16 @@ class SqliteStore(SqliteReads):
         if _may_be_a_read(operation):
             return self._executor().submit(self.apply, operation)
         return self._database.submit(prepare(operation))
+
+    def perform(self, operation: Operation[T]) -> Awaitable[T]:
+        """Queue one operation from the running event loop; each loop is woken once a group."""
+        from hermes_core.storage.sqlite.handlers.registry import prepare
+
+        if _may_be_a_read(operation):
+            from asyncio import to_thread
+
+            return to_thread(self.apply, operation)
+        return self._database.submit_from_loop(prepare(operation))
 
     def _hit(self, operation: GetOrCreate) -> SessionEntry | None:
         """What the key leads to, when finding it is all there is to do."""

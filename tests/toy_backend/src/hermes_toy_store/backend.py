@@ -24,7 +24,7 @@ from hermes_toy_store.book import Book
 from hermes_toy_store.reads import Reads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from hermes_hookspecs.ports.store import Store, StoreOptions, StoreReader
 
@@ -156,6 +156,11 @@ class ToyStore:
         except Exception as error:  # noqa: BLE001 (a future carries whatever the operation raised)
             future.set_exception(error)
         return future
+
+    def perform(self, operation: ops.Operation[T]) -> Awaitable[T]:
+        from asyncio import wrap_future
+
+        return wrap_future(self.submit(operation))
 
     def submit_read(self, read: Callable[[StoreReader], T]) -> Future[T]:
         def run() -> T:

@@ -206,6 +206,8 @@ def delete(book: Book, op: ops.Delete) -> ops.Deleted:
     lease = book.leases[gone]
     if lease.holder is not None and not op.force and lease.stamp != op.presumed_dead:
         raise LeaseBusy(f"{lease.holder.describe()} runs a turn in {gone}", holder=lease.holder.describe())
+    if lease.holder is not None and op.force:
+        take_away(book, gone, "stopped", "deleted", op.now)
     sessions = [each.id for each in book.sessions.values() if each.lineage_id == gone]
     for session_id in sessions:
         del book.sessions[session_id]

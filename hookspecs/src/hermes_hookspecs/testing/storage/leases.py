@@ -61,6 +61,16 @@ class LeaseTests(StoreFixtures):
         assert (lease.acquired_at, lease.expires_at) == (begun.lease.acquired_at, scene.now + 30_000)
         assert scene.lineage(entry.lineage_id).version == begun.version
 
+    def test_a_lease_shows_the_time_that_its_holder_promised(self, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry, ttl_ms=20_000)
+        promised = [begun.lease.ttl_ms]
+
+        lease = scene.run(Renew(fence=fence_of(begun), now=scene.now, ttl_ms=5000))
+
+        promised += [lease.ttl_ms, scene.lease(entry.lineage_id).ttl_ms]
+        assert promised == [20_000, 5000, 5000]
+
     def test_held_leases_are_listed_longest_held_first(self, store: Store, scene: Scene) -> None:
         entries = [scene.enter(key_of(str(number))) for number in range(3)]
         for entry in (entries[2], entries[0]):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_hookspecs.errors import Conflict, HermesError
-from hermes_hookspecs.operations import Delete, PutState, Rename, SetFlags
+from hermes_hookspecs.errors import Conflict, HermesError, IllegalMessage
+from hermes_hookspecs.operations import Append, Delete, PutState, Rename, SetFlags
 from hermes_hookspecs.state import ABSENT, Change, StateUpdate
-from hermes_hookspecs.testing.scene import ALL, OTHER_KEY, Scene, asking, holder_at, key_of, saying
+from hermes_hookspecs.testing.scene import ALL, OTHER_KEY, Scene, asking, fence_of, holder_at, key_of, saying
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
@@ -240,12 +240,25 @@ class LifeTests(StoreFixtures):
         good = store.submit(scene.wanting())
         begun = scene.ask(good.result(timeout=30))
         scene.revoke(begun.turn.lineage_id)
-        from hermes_hookspecs.operations import Append
-        from hermes_hookspecs.testing.scene import fence_of
-
         bad = store.submit(Append(fence=fence_of(begun), drafts=(saying("late"),), now=scene.now))
 
         assert isinstance(bad.exception(timeout=30), HermesError)
+
+    def test_an_operation_is_awaited_from_an_event_loop(self, store: Store, scene: Scene) -> None:
+        from asyncio import gather, run, wait_for
+
+        begun = scene.ask(scene.enter())
+        good = Append(fence=fence_of(begun), drafts=(saying("a"), saying("b")), now=scene.now)
+        bad = Append(fence=fence_of(begun), drafts=(saying("x", role="robot"),), now=scene.now)
+
+        async def scenario() -> list[object]:
+            waiting = gather(*(store.perform(each) for each in (good, bad, good)), return_exceptions=True)
+            return list(await wait_for(waiting, 60))
+
+        first, refused, last = run(scenario())
+
+        assert isinstance(refused, IllegalMessage)
+        assert [first, last] == [tuple(row.id for row in scene.rows(begun.turn.lineage_id)[n : n + 2]) for n in (1, 3)]
 
     def test_a_submitted_read_gets_the_store(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()
