@@ -95,6 +95,23 @@ def hermes(home, running):
 
 
 @pytest.fixture
+def is_one_line():
+    """Return a check that a run told what is wrong in one line, and nothing else."""
+
+    def check(ran, status, *words):
+        assert ran.status == status, ran.err
+        assert ran.out == ""
+        assert ran.err.startswith("hermes: ")
+        assert ran.err.count("\n") == 1, ran.err
+        assert "Traceback" not in ran.err
+        assert "this should not happen" not in ran.err
+        for word in words:
+            assert word in ran.err
+
+    return check
+
+
+@pytest.fixture
 def hermes_at(running):
     """Return a function that gives the script over another home."""
     return lambda folder: Hermes(folder, running)

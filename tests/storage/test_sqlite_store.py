@@ -34,11 +34,9 @@ from hermes_hookspecs.operations import (
     PutState,
     RecordUsage,
     Rename,
-    SetPolicy,
 )
 from hermes_hookspecs.ports.store import StoreOptions
 from hermes_hookspecs.sessions import SessionFilter
-from hermes_hookspecs.source import KeyPolicy
 from hermes_hookspecs.state import StateUpdate
 from hermes_hookspecs.testing.scene import (
     ALL,
@@ -103,7 +101,6 @@ def test_reopening_finds_everything(store, scene, open_store):
     scene.finish(begun, saying("answer"), usage=(Usage(model="m", input_tokens=3, estimated_cost_usd=0.5),))
     scene.accept("waits", lineage_id=entry.lineage_id)
     scene.run(Rename(lineage_id=entry.lineage_id, title="plan", origin="user", now=scene.now))
-    scene.run(SetPolicy(policy=KeyPolicy(), key_version=1, now=scene.now))
     scene.run(PutState(updates=(StateUpdate(namespace="p", key="k", value="1"),), now=scene.now))
     scene.ask(scene.enter(OTHER_KEY, source_at("oc_2")), "still running")
 
@@ -116,7 +113,6 @@ def test_reopening_finds_everything(store, scene, open_store):
             some.usage(begun.turn.id),
             some.waiting(entry.lineage_id),
             some.routes(),
-            some.policy(),
             some.states("p", now=scene.now),
             some.leases(),
             some.summaries(ALL),

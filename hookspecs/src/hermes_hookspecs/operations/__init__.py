@@ -25,7 +25,6 @@ from hermes_hookspecs.operations.lineages import (
     ReleaseRoute,
     Rename,
     SetFlags,
-    SetPolicy,
 )
 from hermes_hookspecs.operations.operation import ACTIVITY_RESOLUTION_MS, Operation
 from hermes_hookspecs.operations.state import (
@@ -76,7 +75,6 @@ __all__ = [
     "Renew",
     "Revoke",
     "SetFlags",
-    "SetPolicy",
     "Snapshot",
     "Withdraw",
 ]

@@ -29,7 +29,6 @@ __all__ = [
     "Released",
     "Rename",
     "SetFlags",
-    "SetPolicy",
 ]
 
 
@@ -205,12 +204,3 @@ class Delete(Operation[Deleted]):
     now: int
     presumed_dead: LeaseStamp | None = None
     force: bool = False
-
-
-@attrs.frozen(kw_only=True)
-class SetPolicy(Operation["tuple[KeyPolicy, int] | None"]):
-    """Write down the key policy in force; return the one (with key version) that stood there before."""
-
-    policy: KeyPolicy
-    key_version: int
-    now: int

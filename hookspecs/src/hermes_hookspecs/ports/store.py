@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.operations import Operation
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session, SessionFilter, SessionSummary, StoreStats
-    from hermes_hookspecs.source import KeyPolicy
     from hermes_hookspecs.state import Change, StateEntry
     from hermes_hookspecs.turns import Lease, Turn, Usage
 
@@ -40,14 +39,6 @@ class StoreReader(Protocol):
 
     def routes(self, *, lineage_id: LineageId | None = None, limit: int | None = None) -> Sequence[Route]:
         """Return routes, last used first, of one lineage or of all."""
-        ...
-
-    def policy(self) -> tuple[KeyPolicy, int] | None:
-        """Return the key policy in force and its key version, ``None`` in a fresh store."""
-        ...
-
-    def routes_of_other_policy(self, policy: KeyPolicy, key_version: int) -> int:
-        """Return how many routes were made by another policy or key version."""
         ...
 
     # lineages and sessions

@@ -155,7 +155,6 @@ class Side:
         reads["turns"] = [(self.store.turn(turn_id), self.store.usage(turn_id)) for turn_id in known.turns]
         reads["leases"] = sorted(self.store.leases(), key=lambda lease: (lease.acquired_at or 0, lease.lineage_id))
         reads["routes"] = (self.store.routes(), self.store.routes(limit=1))
-        reads["policy"] = self.store.policy()
         reads["stats"] = attrs.evolve(self.store.stats(), size=None)
         reads["states"] = (
             self.store.states(known.namespace, now=known.now),

@@ -174,13 +174,6 @@ class StoreMachine(Play):
         """Remove a route."""
         self.run(lambda _side: ops.ForgetRoute(key=key, now=self.now))
 
-    @rule(policy=policies, version=st.integers(1, 2))
-    def set_policy(self, *, policy: KeyPolicy, version: int) -> None:
-        """Write down the policy in force, and count routes of another one."""
-        self.run(lambda _side: ops.SetPolicy(policy=policy, key_version=version, now=self.now))
-        under_test, oracle = (side.store.routes_of_other_policy(policy, version) for side in self.sides)
-        assert under_test == oracle
-
     # lineages
     @rule(number=numbers, title=st.none() | titles, origin=st.sampled_from(["user", "auto"]), of_tip=maybe_flags)
     def rename(self, *, number: int, title: str | None, origin: str, of_tip: bool | None) -> None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session, SessionSummary, StoreStats
-    from hermes_hookspecs.source import KeyPolicy
     from hermes_hookspecs.state import Change, StateEntry
     from hermes_hookspecs.turns import Lease, Turn, Usage
 
@@ -44,15 +43,6 @@ class MemoryReader:
         """Return routes, last used first."""
         found = [r for r in self._tables.routes.values() if lineage_id is None or r.lineage_id == lineage_id]
         return tuple(sorted(found, key=lambda route: (-route.updated_at, route.key))[:limit])
-
-    def policy(self) -> tuple[KeyPolicy, int] | None:
-        """Return the key policy in force and its key version."""
-        return self._tables.policy
-
-    def routes_of_other_policy(self, policy: KeyPolicy, key_version: int) -> int:
-        """Return how many routes that lead somewhere were made otherwise."""
-        routes = [route for route in self._tables.routes.values() if route.lineage_id is not None]
-        return sum((route.policy, route.key_version) != (policy, key_version) for route in routes)
 
     # lineages and sessions
     def lineage(self, lineage_id: LineageId, principal: Principal) -> Lineage | None:

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import InboxItem
-    from hermes_hookspecs.operations import BindRoute, ForgetRoute, GetOrCreate, ReleaseRoute, SetPolicy
+    from hermes_hookspecs.operations import BindRoute, ForgetRoute, GetOrCreate, ReleaseRoute
     from hermes_hookspecs.sessions import SessionEntry
-    from hermes_hookspecs.source import KeyPolicy
     from hermes_hookspecs.turns import Turn
 
-__all__ = ["bind_route", "forget_route", "get_or_create", "release_route", "set_policy"]
+__all__ = ["bind_route", "forget_route", "get_or_create", "release_route"]
 
 
 def get_or_create(tables: Tables, operation: GetOrCreate) -> SessionEntry:
@@ -214,10 +213,3 @@ def _runs(tables: Tables, lineage_id: LineageId, key: SessionKey) -> bool:
 def forget_route(tables: Tables, operation: ForgetRoute) -> bool:
     """Run :class:`~hermes_hookspecs.operations.ForgetRoute`."""
     return tables.routes.pop(operation.key, None) is not None
-
-
-def set_policy(tables: Tables, operation: SetPolicy) -> tuple[KeyPolicy, int] | None:
-    """Run :class:`~hermes_hookspecs.operations.SetPolicy`."""
-    before = tables.policy
-    tables.policy = (operation.policy, operation.key_version)
-    return before

@@ -43,7 +43,6 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.Renew: turns.renew,
         operations.Revoke: turns.revoke,
         operations.SetFlags: lineages.set_flags,
-        operations.SetPolicy: routes.set_policy,
         operations.Withdraw: inbox.withdraw,
     }
 

@@ -52,7 +52,7 @@ def _all_clean(values: Iterable[object]) -> bool:
     for value in values:
         kind = type(value)
         if kind is str:
-            if not (value.isascii() or _is_clean(value)):  # type: ignore[attr-defined]  # it is a str
+            if not (value.isascii() or _is_clean(value)):  # type: ignore[arg-type, attr-defined]  # it is a str
                 return False
         elif kind in _PLAIN:
             continue

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session, SessionFilter, SessionSummary, StoreStats
-    from hermes_hookspecs.source import KeyPolicy
     from hermes_hookspecs.state import Change, StateEntry
     from hermes_hookspecs.turns import Lease, Turn, Usage
 
@@ -48,20 +47,6 @@ class SqliteReads:
 
         with self._view() as reader:
             return routes.routes(reader, clean(lineage_id), limit)
-
-    def policy(self) -> tuple[KeyPolicy, int] | None:
-        """The key policy in force and its key version."""
-        from hermes_core.storage.sqlite.queries import routes
-
-        with self._view() as reader:
-            return routes.policy(reader)
-
-    def routes_of_other_policy(self, policy: KeyPolicy, key_version: int) -> int:
-        """How many routes that lead somewhere were made by another policy or key version."""
-        from hermes_core.storage.sqlite.queries import routes
-
-        with self._view() as reader:
-            return routes.count_other_policy(reader, policy, key_version)
 
     # lineages and sessions
     def lineage(self, lineage_id: LineageId, principal: Principal) -> Lineage | None:

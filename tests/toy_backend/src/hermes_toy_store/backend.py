@@ -50,7 +50,6 @@ RUN: dict[type, Callable[..., object]] = {
     ops.Renew: talk.renew,
     ops.Revoke: talk.revoke,
     ops.SetFlags: doors.set_flags,
-    ops.SetPolicy: doors.set_policy,
     ops.Withdraw: doors.withdraw,
 }
 

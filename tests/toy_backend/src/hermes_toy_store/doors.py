@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import LineageId, SessionKey
     from hermes_hookspecs.inbox import InboxDraft
     from hermes_hookspecs.principal import Owner
-    from hermes_hookspecs.source import KeyPolicy
     from hermes_toy_store.book import Book
 
 
@@ -159,11 +158,6 @@ def release_route(book: Book, op: ops.ReleaseRoute) -> ops.Released:
 
 def forget_route(book: Book, op: ops.ForgetRoute) -> bool:
     return book.routes.pop(op.key, None) is not None
-
-
-def set_policy(book: Book, op: ops.SetPolicy) -> tuple[KeyPolicy, int] | None:
-    before, book.policy = book.policy, (op.policy, op.key_version)
-    return before
 
 
 def _free(book: Book, owner: Owner, base: str) -> str:

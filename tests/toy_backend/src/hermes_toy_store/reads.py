@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session
-    from hermes_hookspecs.source import KeyPolicy
     from hermes_hookspecs.state import Change, StateEntry
     from hermes_hookspecs.turns import Lease, Turn, Usage
     from hermes_toy_store.book import Book
@@ -47,13 +46,6 @@ class Reads:
     def routes(self, *, lineage_id: LineageId | None = None, limit: int | None = None) -> Sequence[Route]:
         found = [r for r in self.book.routes.values() if lineage_id in {None, r.lineage_id}]
         return tuple(sorted(found, key=lambda route: (-route.updated_at, route.key))[:limit])
-
-    def policy(self) -> tuple[KeyPolicy, int] | None:
-        return self.book.policy
-
-    def routes_of_other_policy(self, policy: KeyPolicy, key_version: int) -> int:
-        live = [route for route in self.book.routes.values() if route.lineage_id is not None]
-        return len([route for route in live if (route.policy, route.key_version) != (policy, key_version)])
 
     def lineage(self, lineage_id: LineageId, principal: Principal) -> Lineage | None:
         found = self.book.lineages.get(lineage_id)

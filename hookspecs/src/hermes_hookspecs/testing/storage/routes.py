@@ -8,8 +8,7 @@ import pytest
 
 from hermes_hookspecs.errors import Conflict, SessionNotFound
 from hermes_hookspecs.ids import LineageId
-from hermes_hookspecs.operations import Claim, ForgetRoute, SetPolicy
-from hermes_hookspecs.source import KeyPolicy
+from hermes_hookspecs.operations import Claim, ForgetRoute
 from hermes_hookspecs.testing.scene import ALL, KEY, OTHER_KEY, binding, key_of, releasing, source_at
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
@@ -35,7 +34,6 @@ class RouteTests(StoreFixtures):
         assert store.route(KEY) is None
         assert store.routes() == ()
         assert store.summaries(ALL) == ()
-        assert store.policy() is None
         assert store.changes(None)[0] == ()
 
     def test_a_new_key_makes_lineage_session_and_route(self, store: Store, scene: Scene) -> None:
@@ -366,21 +364,3 @@ class RouteTests(StoreFixtures):
         found = store.routes(lineage_id=entry.lineage_id)
 
         assert sorted(route.key for route in found) == [KEY, OTHER_KEY]
-
-    def test_set_policy_returns_what_stood_there(self, store: Store, scene: Scene) -> None:
-        shared = KeyPolicy(group_sessions_per_user=False)
-
-        assert store.apply(SetPolicy(policy=scene.policy, key_version=1, now=scene.now)) is None
-        assert store.apply(SetPolicy(policy=shared, key_version=2, now=scene.now)) == (scene.policy, 1)
-        assert store.policy() == (shared, 2)
-
-    def test_routes_of_another_policy_are_counted(self, store: Store, scene: Scene) -> None:
-        shared = KeyPolicy(group_sessions_per_user=False)
-        scene.enter(key_of("a"))
-        scene.enter(key_of("b"), policy=shared)
-        scene.enter(key_of("c"), key_version=2)
-
-        assert store.routes_of_other_policy(scene.policy, 1) == 2
-        assert store.routes_of_other_policy(shared, 1) == 2
-        store.apply(releasing(scene, key_of("a")))
-        assert store.routes_of_other_policy(KeyPolicy(thread_sessions_per_user=True), 1) == 2

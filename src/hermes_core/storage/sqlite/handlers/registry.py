@@ -35,7 +35,6 @@ MODULES = {
     "Renew": ("leases", "renew"),
     "Revoke": ("leases", "revoke"),
     "SetFlags": ("lineages", "set_flags"),
-    "SetPolicy": ("routes", "set_policy"),
     "Withdraw": ("inbox", "withdraw"),
 }
 

@@ -10,7 +10,7 @@ from hermes_core.storage.sqlite.handlers.entries import lead
 from hermes_core.storage.sqlite.handlers.tips import bump, end_tip, reopen_tip
 from hermes_core.storage.sqlite.handlers.turn_ends import revoke_lease
 from hermes_core.storage.sqlite.queries.lineages import lineage_of
-from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, policy, route
+from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, route
 from hermes_hookspecs.errors import Conflict, SessionNotFound
 from hermes_hookspecs.operations import Released
 from hermes_hookspecs.turns import STOPPED
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
     from hermes_core.storage.sqlite.transaction import Transaction
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
-    from hermes_hookspecs.operations import BindRoute, ForgetRoute, ReleaseRoute, SetPolicy
+    from hermes_hookspecs.operations import BindRoute, ForgetRoute, ReleaseRoute
     from hermes_hookspecs.sessions import SessionEntry
-    from hermes_hookspecs.source import KeyPolicy
     from hermes_hookspecs.turns import Turn
 
-__all__ = ["bind_route", "forget_route", "release_route", "set_policy"]
+__all__ = ["bind_route", "forget_route", "release_route"]
 
 PENDING = "session_key = ? AND status = 'pending' AND kind <> 'control'"
 SUPERSEDE_LEFT = f"""
@@ -41,7 +40,6 @@ FORGET = "DELETE FROM routes WHERE key = ?"
 RUNNING = """
     SELECT l.no FROM lineages AS l JOIN turns AS t ON t.no = l.turn_no WHERE l.id = ? AND t.session_key = ?
 """
-SET_POLICY = "INSERT INTO meta VALUES ('policy', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 ALL = 1 << 62
 """Greater than every id: without a control row, all rows are older."""
 
@@ -117,26 +115,5 @@ def forget_route(operation: ForgetRoute) -> Callable[[Transaction], bool]:
 
     def work(tx: Transaction) -> bool:
         return tx.run(FORGET, (operation.key,)) > 0
-
-    return work
-
-
-def set_policy(operation: SetPolicy) -> Callable[[Transaction], tuple[KeyPolicy, int] | None]:
-    """Work of :class:`~hermes_hookspecs.operations.SetPolicy`."""
-    import json
-
-    wanted = operation.policy
-    text = json.dumps(
-        {
-            "group_sessions_per_user": wanted.group_sessions_per_user,
-            "thread_sessions_per_user": wanted.thread_sessions_per_user,
-            "key_version": operation.key_version,
-        }
-    )
-
-    def work(tx: Transaction) -> tuple[KeyPolicy, int] | None:
-        before = policy(tx)
-        tx.run(SET_POLICY, (text,))
-        return before
 
     return work

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hermes_core.storage.sqlite.rows import read_json, read_source
-from hermes_hookspecs.errors import StoreDamaged
+from hermes_core.storage.sqlite.rows import read_source
 from hermes_hookspecs.sessions import Route, SessionEntry
 from hermes_hookspecs.source import KeyPolicy
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     RouteRow = tuple[SessionKey, str, LineageId | None, int, int, int, int, int, str | None]
     EntryRow = tuple[LineageId, SessionId, str, int, int, int, str | None, int]
 
-__all__ = ["POLICY", "count_other_policy", "entry_of_key", "entry_of_lineage", "policy", "route", "routes"]
+__all__ = ["entry_of_key", "entry_of_lineage", "route", "routes"]
 
 COLUMNS = """key, source, lineage_id, key_version, group_sessions_per_user, thread_sessions_per_user,
     created_at, updated_at, pending_title"""
@@ -29,12 +28,6 @@ ROUTES_OF_LINEAGE = f"SELECT {COLUMNS} FROM routes WHERE lineage_id = ? ORDER BY
 ENTRY = "SELECT l.id, l.tip, l.source, l.created_at, l.last_activity, l.version, l.title, l.shared"
 ENTRY_OF_KEY = f"{ENTRY} FROM routes AS r JOIN lineages AS l ON l.id = r.lineage_id WHERE r.key = ?"
 ENTRY_OF_LINEAGE = f"{ENTRY} FROM lineages AS l WHERE l.id = ?"
-
-POLICY = "SELECT value FROM meta WHERE name = 'policy'"
-OTHER_POLICY = """
-    SELECT count(*) FROM routes WHERE lineage_id IS NOT NULL
-    AND NOT (group_sessions_per_user = ? AND thread_sessions_per_user = ? AND key_version = ?)
-"""
 
 
 def _route(row: tuple[SQLiteValue, ...]) -> Route:
@@ -90,23 +83,3 @@ def entry_of_lineage(reader: Reader, key: SessionKey, lineage_id: LineageId) -> 
     """The lineage as it looks behind ``key``, ``None`` for no such lineage."""
     row = reader.one(ENTRY_OF_LINEAGE, (lineage_id,))
     return None if row is None else _entry(key, row)
-
-
-def policy(reader: Reader) -> tuple[KeyPolicy, int] | None:
-    """The key policy in force and its key version."""
-    row = reader.one(POLICY)
-    if row is None:
-        return None
-    found = read_json(str(row[0]))
-    if not isinstance(found, dict):
-        raise StoreDamaged("the key policy in the store is not readable")
-    version = int(found.pop("key_version"))
-    return KeyPolicy(**found), version
-
-
-def count_other_policy(reader: Reader, wanted: KeyPolicy, key_version: int) -> int:
-    """Routes that lead somewhere and were made by another policy or key version."""
-    row = reader.one(
-        OTHER_POLICY, (int(wanted.group_sessions_per_user), int(wanted.thread_sessions_per_user), key_version)
-    )
-    return cast("tuple[int]", row)[0]  # count always gives a row
