@@ -32,7 +32,7 @@ _PARTS: dict[str, Callable[[Size, Peer | None], Iterator[Row]]] = {
     "disk": disk.run,
     "startup": startup.run,
 }
-_FULL = Size(rounds=9, slow_rounds=7, messages_on_disk=100_000, seconds=1.5, is_quick=False)
+_FULL = Size(rounds=7, slow_rounds=5, messages_on_disk=100_000, seconds=1.5, is_quick=False)
 _QUICK = Size(rounds=5, slow_rounds=5, messages_on_disk=20_000, seconds=0.5, is_quick=True)
 _RESULTS = Path(__file__).with_name("results.json")
 _SWITCH_INTERVAL_S = 0.0005

@@ -37,10 +37,6 @@ def hear():
 """
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes seconds; stays in the suite")
-
-
 class Ran(NamedTuple):
     """What one run of a program left behind."""
 
@@ -150,6 +146,7 @@ def start(home):
 @pytest.fixture
 def hermes(home):
     """Return a function that runs the installed script over the home."""
+    pytest.importorskip("hermes_cli", reason="the script needs the terminal entrance")
     script = Path(sys.executable).with_name("hermes")
     program = [str(script)] if script.exists() else [sys.executable, "-m", "hermes_core.main"]
 

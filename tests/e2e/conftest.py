@@ -15,10 +15,6 @@ import pytest
 PATIENCE_S = 60
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes seconds; stays in the suite")
-
-
 class Ran(NamedTuple):
     """What one run left behind."""
 

@@ -22,7 +22,7 @@ from hermes_hookspecs.operations import Accept
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import SessionSource
 
-PATIENCE_S = 3
+PATIENCE_S = 20
 
 
 class WatchedStore:
