@@ -142,7 +142,7 @@ class TurnEngine:
 
     async def _accept(self, draft: InboxDraft) -> InboxId:
         operation = Accept(drafts=(draft,), now=draft.accepted_at, max_waiting=self._max_waiting)
-        (result,) = await settled(asyncio.wrap_future(self._store.submit(operation)))
+        (result,) = await settled(self._store.perform(operation))
         if result.id is None:
             self._hooks.fire("hermes_after_inbox_overflow", session_key=draft.session_key, waiting=self._max_waiting)
             raise InboxOverflow(f"{self._max_waiting} messages wait already; this one was not taken, send it later")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from logging import getLogger
 from typing import TYPE_CHECKING
 
 import attrs
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from hermes_hookspecs.turns import Turn, Usage
 
 __all__ = ["Ended", "TurnRun"]
+
+_log = getLogger(__name__)
 
 
 @attrs.frozen(kw_only=True)
@@ -172,8 +175,17 @@ class TurnRun:
             await self._flush()
         elif not isinstance(event, Progress):
             raise TypeError(f"an agent yields its events, not {type(event).__name__}")
-        if self._on_event is not None:
+        self._show(event)
+
+    def _show(self, event: AgentEvent) -> None:
+        """Tell the caller; a listener that fails is told nothing more, and the turn goes on to its end."""
+        if self._on_event is None:
+            return
+        try:
             self._on_event(event)
+        except Exception as error:  # noqa: BLE001 - what is shown has no say in what is stored
+            self._on_event = None
+            _log.warning("the listener of turn %s failed and is told nothing more: %s", self._turn.id, _one_line(error))
 
     async def _flush(self) -> None:
         """Store what is held back; only then may the agent go on."""
@@ -181,7 +193,7 @@ class TurnRun:
             return
         drafts, self._held = tuple(self._held), []
         operation = Append(fence=self._fence, drafts=drafts, now=self._clock.now())
-        await settled(asyncio.wrap_future(self._store.submit(operation)))
+        await settled(self._store.perform(operation))
         await asyncio.sleep(0)  # a cancellation is felt here, before the agent runs what stands behind its step
 
     def _assistant(self, step: AssistantStep) -> MessageDraft:
@@ -213,7 +225,7 @@ class TurnRun:
             await asyncio.sleep(self._times.renew_s)
             operation = Renew(fence=self._fence, now=self._clock.now(), ttl_ms=self._times.ttl_ms)
             try:
-                await asyncio.wrap_future(self._store.submit(operation))
+                await self._store.perform(operation)
             except StoreBusy:
                 continue  # no reason to give the turn up: every write of it is fenced
 
@@ -224,7 +236,7 @@ class TurnRun:
         operation = Finish(
             fence=self._fence, outcome=outcome, now=now, drafts=tuple(self._held), usage=tuple(self._usage)
         )
-        finished = await settled(asyncio.wrap_future(self._store.submit(operation)))
+        finished = await settled(self._store.perform(operation))
         self._version = finished.version
         turn = self._tell(outcome, "")
         return Ended(turn=turn, text=self._answer, usage=_sum(self._usage), version=self._version)
@@ -242,7 +254,7 @@ class TurnRun:
             usage=tuple(self._usage),
         )
         try:
-            await asyncio.wrap_future(self._store.submit(operation))
+            await self._store.perform(operation)
         except LeaseLost:
             reason = "the lease was lost"
         finally:

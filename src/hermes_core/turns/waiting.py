@@ -164,7 +164,7 @@ class TurnWait:
             snapshot=self._snapshot,
             touch=own.kind != "internal",
         )
-        result = await settled(asyncio.wrap_future(self._store.submit(operation)))
+        result = await settled(self._store.perform(operation))
         if isinstance(result, Begun):
             return result, ""
         if isinstance(result, Busy) and result.lease.holder is not None:
@@ -223,5 +223,5 @@ class TurnWait:
 
     async def _withdraw(self) -> None:
         operation = Withdraw(ids=(self._inbox_id,), now=self._clock.now())
-        await asyncio.wrap_future(self._store.submit(operation))
+        await self._store.perform(operation)
         self._waker.wake(self._lineage_id)
