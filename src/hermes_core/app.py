@@ -15,7 +15,7 @@ from hermes_core.config import load_settings
 from hermes_core.hooks import Hooks
 from hermes_core.sessions.desk import SessionDesk
 from hermes_hookspecs.clock import SystemClock
-from hermes_hookspecs.errors import SessionNotFound
+from hermes_hookspecs.errors import ConfigError, SessionNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,17 +48,22 @@ def open_app(
     db: str | os.PathLike[str] | None = None,
     overrides: Mapping[str, object] | None = None,
     plugins: bool = True,
+    create: bool = True,
     environ: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> HermesApp:
     """Return an open profile; close it, or use it in a ``with`` statement.
 
     :param home: folder of the installation; ``None`` asks ``HERMES_SESSIONS_HOME``, then ``~/.hermes-sessions``.
-    :param profile: ``None`` for the home's own. db: a database file of its own, with its side files in ``<db>.d``.
+    :param profile: ``None`` for the home's own. db: a database file of its own; its lock files stand beside it.
     :param overrides: dotted settings above every file: ``{"storage.durability": "normal"}``.
     :param plugins: ``False`` loads only what is built in. environ: ``None`` for the process's own.
-    :raises ConfigError: a setting is wrong.
+    :param create: ``False`` refuses a home, profile or database that was named and is not there: nothing is made.
+    :raises ConfigError: a setting is wrong, or a place is not there.
     """
+    for option, value in (("home", home), ("db", db)):
+        if value == "":
+            raise ConfigError(f"option --{option}: an empty path is no place for a store", origin=f"option --{option}")
     options = dict(overrides or {})
     if not plugins:
         options["plugins.only"] = ()
@@ -69,7 +74,26 @@ def open_app(
         os.environ if environ is None else environ,
         db=None if db is None else Path(db),
     )
+    if not create:
+        _check_places(settings, home=home is not None, profile=profile is not None, db=db is not None)
     return HermesApp(settings, clock=clock)
+
+
+def _check_places(settings: Settings, *, home: bool, profile: bool, db: bool) -> None:
+    """Refuse what was named and is not there: a mistyped name must not look like an empty store."""
+    named = (
+        ("--db", db, settings.db_path, f"there is no database {settings.db_path}"),
+        ("--home", home, settings.home, f"there is no folder {settings.home}"),
+        (
+            "--profile",
+            profile and not db,
+            settings.folder,
+            f"there is no profile {settings.profile!r} in {settings.home}",
+        ),
+    )
+    for option, was_named, place, sentence in named:
+        if was_named and not place.exists():
+            raise ConfigError(f"{sentence}; talking with it makes it: `hermes {option} …`", origin=f"option {option}")
 
 
 class HermesApp:
@@ -119,10 +143,18 @@ class HermesApp:
         from hermes_core.builtins.plugin import BUILTINS, OPTIONAL
         from hermes_core.commands.builtin import CommandsPlugin
         from hermes_core.plugins import load
+        from hermes_core.plugins.front_end import DEFAULT_FRONT_END
         from hermes_hookspecs.specs import ALL_SPECS
 
         builtins = (*BUILTINS, ("builtin.commands", CommandsPlugin))
-        host = load(ALL_SPECS, builtins, self.settings, cache_folder(self.settings), optional=OPTIONAL)
+        host = load(
+            ALL_SPECS,
+            builtins,
+            self.settings,
+            cache_folder(self.settings),
+            keep=(DEFAULT_FRONT_END,),
+            optional=OPTIONAL,
+        )
         self._notices += host.report.notices  # what failed has been logged, one line each
         return host
 
@@ -180,6 +212,14 @@ class HermesApp:
     def notices(self) -> Sequence[str]:
         """Return, once, what a person must be told, one line each."""
         with self._lock:
+            if not self.hooks.loaded and self.settings.names_plugins:
+                from hermes_core.builtins.plugin import BUILTIN_NAMES
+                from hermes_core.plugins.cache import find_candidates
+                from hermes_core.plugins.choice import unknown_names
+
+                self._notices += unknown_names(
+                    self.settings, find_candidates(cache_folder(self.settings)), BUILTIN_NAMES
+                )
             told, self._notices = self._notices, []
         return told
 
@@ -254,6 +294,12 @@ class HermesApp:
         from hermes_core.sessions.resolve import resolve
 
         return resolve(self.store, reference, principal)
+
+    def turn_state(self, lineage_id: LineageId) -> str:
+        """Return what runs in a lineage, in words: ``""`` when nothing does, or that its process is gone."""
+        from hermes_core.leases import lease_state
+
+        return lease_state(self.store.lease(lineage_id))
 
     def rename_session(self, lineage_id: LineageId, title: str | None) -> str | None:
         """Clean and set a title; blank takes it away. :raises TitleError: too long, or taken."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.source import Entrance
     from hermes_hookspecs.turns import Lease, LeaseStamp
 
-__all__ = ["LeaseWatch", "dead_stamp", "holder_here", "holder_lives"]
+__all__ = ["LeaseWatch", "dead_stamp", "holder_here", "holder_lives", "lease_state"]
 
 
 def holder_here(entrance: Entrance, session_key: SessionKey | None) -> LeaseHolder:
@@ -48,6 +48,15 @@ def dead_stamp(lease: Lease) -> LeaseStamp | None:
     if lease.holder is not None and holder_lives(lease.holder) is False:
         return lease.stamp
     return None
+
+
+def lease_state(lease: Lease | None) -> str:
+    """Return a lease in words: ``""`` when it is free, who holds it, or that its holder's process is gone."""
+    if lease is None or lease.holder is None:
+        return ""
+    if holder_lives(lease.holder) is False:
+        return f"interrupted in {lease.holder.describe()}: its process is gone"
+    return f"running in {lease.holder.describe()}"
 
 
 class LeaseWatch:

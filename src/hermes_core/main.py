@@ -49,16 +49,18 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _open(
+    *,
     home: str | None = None,
     profile: str | None = None,
     db: str | None = None,
     overrides: dict[str, object] | None = None,
     plugins: bool = True,
+    create: bool = True,
 ) -> HermesApp:
     """Open the app as the options say."""
     from hermes_core.app import open_app
 
-    return open_app(home, profile=profile, db=db, overrides=overrides, plugins=plugins)
+    return open_app(home, profile=profile, db=db, overrides=overrides, plugins=plugins, create=create)
 
 
 def _front_end(arguments: Sequence[str]) -> FrontEnd | None:

@@ -180,7 +180,7 @@ def test_sessions_lists_the_latest_ones_with_title_or_beginning_and_the_place_on
     assert lines[0] == "Latest sessions:"
     assert len(lines) == 11
     assert lines[1] == f" 1. {entry.session_id}  the last  (here)"
-    assert lines[2].endswith("message number 10")
+    assert lines[2].endswith("“message number 10”")
 
 
 # ------------------------------------------------------------------ new

@@ -47,7 +47,7 @@ class _Callable:
 
 @pytest.mark.parametrize(
     ("function", "answer"),
-    [(partial(_async, "async"), "async hi"), (_Callable(), "called hi"), (lambda turn: None, "")],
+    [(partial(_async, "async"), "async hi"), (_Callable(), "called hi"), (lambda turn: "", "")],
 )
 def test_whatever_can_be_called_answers(app, function, answer):
     result = app.ask("hi", ALICE, agent=function)
@@ -56,15 +56,23 @@ def test_whatever_can_be_called_answers(app, function, answer):
 
 
 def test_no_answer_is_no_row(app):
-    result = app.ask("hi", ALICE, agent=lambda turn: None)
+    result = app.ask("hi", ALICE, agent=lambda turn: "")
 
     assert [row.role for row in app.store.messages(result.entry.lineage_id, operator())] == ["user"]
     assert result.turn.outcome == "done"
 
 
 def test_a_function_that_returns_something_else_fails_its_turn(app):
-    with pytest.raises(AgentFailed, match="count returned int; an agent function returns text or None"):
+    with pytest.raises(AgentFailed, match="count returned int; an agent function returns its answer as text"):
         app.ask("hi", ALICE, agent=count)
+
+
+def test_a_forgotten_return_fails_its_turn(app):
+    def forgetful(turn):
+        turn.text.upper()
+
+    with pytest.raises(AgentFailed, match="forgetful returned nothing; an agent function returns its answer as text"):
+        app.ask("hi", ALICE, agent=forgetful)
 
 
 def count(turn):
@@ -109,7 +117,7 @@ def test_an_agent_of_a_plugin_is_known_by_name_and_the_first_of_a_name_has_it(pr
 @pytest.mark.parametrize(
     ("settings", "agent", "message"),
     [
-        ({}, "nobody", "option --agent: there is no agent 'nobody'; there are: echo, recall"),
+        ({}, "nobody", "there is no agent 'nobody'; there are: echo, recall"),
         ({"agent.runner": "nobody"}, None, "option --agent: there is no agent 'nobody'"),
     ],
 )
@@ -163,8 +171,28 @@ def test_recall_finds_what_the_same_person_said_elsewhere_and_nothing_of_others(
 
     assert "No earlier session mentions “kiwi”" in answer
     assert "secret" not in answer
-    assert "Lately you talked in:" in answer
-    assert "/help" in answer
+    assert "Lately you talked in:" not in answer
+
+
+def test_recall_says_at_the_beginning_what_there_is_and_what_can_be_typed(profile):
+    app = profile({"agent.runner": "recall"})
+    app.ask("the harmless word is mango", ALICE, agent=lambda turn: "noted")
+    app.get_or_create_session(ALICE, force_new=True)
+
+    first = app.ask("kiwi", ALICE).text
+    second = app.ask("plum", ALICE).text
+
+    assert "Lately you talked in:" in first
+    assert "/help" in first
+    assert second == "I kept your message. No earlier session mentions “plum”."
+
+
+def test_recall_does_not_remember_its_own_answers(profile):
+    app = profile({"agent.runner": "recall"})
+    app.ask("hello", ALICE)
+    app.get_or_create_session(ALICE, force_new=True)
+
+    assert "No earlier session mentions “commands”" in app.ask("commands", ALICE).text
 
 
 def test_the_operator_finds_everything_with_title_and_neighbourhood(profile):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.agent import Agent
     from hermes_hookspecs.ports.policies import KeyBuilder
 
-__all__ = ["BUILTINS", "OPTIONAL", "AgentsPlugin", "KeysPlugin"]
+__all__ = ["BUILTINS", "BUILTIN_NAMES", "OPTIONAL", "AgentsPlugin", "KeysPlugin"]
 
 
 class KeysPlugin:
@@ -38,5 +38,7 @@ class AgentsPlugin:
 
 BUILTINS: tuple[tuple[str, object], ...] = (("builtin.keys", KeysPlugin), ("builtin.agents", AgentsPlugin))
 """``(name, factory)``, first called first."""
+BUILTIN_NAMES = ("builtin.keys", "builtin.agents", "builtin.commands")
+"""Names of everything that is built in; the commands come from their own room."""
 OPTIONAL = frozenset({"builtin.agents"})
 """Built-in plugins that ``[plugins] disable`` may leave out."""

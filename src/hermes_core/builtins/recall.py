@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from hermes_hookspecs.messages import USER
 from hermes_hookspecs.ports.agent import AssistantStep
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RecallAgent"]
 
+_LOOKED_AT = 50
 _SHOWN = 5
 _SNIPPET = 160
 
@@ -32,7 +34,9 @@ class RecallAgent:
 
     async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
         """Yield one step with the answer."""
-        found = await asyncio.to_thread(turn.history.search, turn.text, limit=_SHOWN)
+        rows = await asyncio.to_thread(turn.history.search, turn.text, limit=_LOOKED_AT)
+        # Its own earlier answers quote what they were asked, and are no memory of anything.
+        found = [(one, row) for one, row in rows if row.role == USER or one.model != self.name][:_SHOWN]
         recent = () if found else await asyncio.to_thread(turn.history.recent, limit=_SHOWN)
         yield AssistantStep(content=_answer(turn, found, recent), finish_reason="stop")
 
@@ -40,17 +44,18 @@ class RecallAgent:
 def _answer(
     turn: TurnContext, found: Sequence[tuple[SessionSummary, Message]], recent: Sequence[SessionSummary]
 ) -> str:
-    """Return what is said: what was found, else what there is, then what can be typed."""
+    """Return what is said: what was found, else what there is; at the beginning also what can be typed."""
     lines: list[str] = []
+    begins = sum(row.role == USER for row in turn.messages) <= 1
     if found:
         lines.append(f"Earlier sessions that mention “{_short(turn.text, 60)}”:")
         lines += [f"- {_name(summary)}: {row.role}: {_around(row.content, turn.text)}" for summary, row in found]
     else:
         lines.append(f"I kept your message. No earlier session mentions “{_short(turn.text, 60)}”.")
-        if recent:
+        if recent and begins:
             lines.append("Lately you talked in:")
             lines += [f"- {_name(summary)}: {_short(summary.preview, 80)}" for summary in recent]
-    if turn.commands:
+    if turn.commands and begins:
         lines.append("Commands: " + "  ".join(f"/{name}" for name, _ in turn.commands))
     return "\n".join(lines)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["BUILTIN_COMMANDS", "CommandsPlugin"]
 
 _LISTED = 10
+_LABEL = 40
 _QUOTES = "<>[]\"'“”‘’ "
 
 
@@ -132,10 +133,18 @@ def _listed(call: CommandCall, heading: str) -> CommandReply:
         return CommandReply(text="There is no earlier session.")
     here = None if call.entry is None else call.entry.lineage_id
     lines = [
-        f"{place:>2}. {one.session_id}  {one.title or one.preview}{'  (here)' if one.lineage_id == here else ''}"
+        f"{place:>2}. {one.session_id}  {_label(one)}{'  (here)' if one.lineage_id == here else ''}"
         for place, one in enumerate(summaries, 1)
     ]
     return CommandReply(text="\n".join([heading, *lines]))
+
+
+def _label(summary: SessionSummary) -> str:
+    """Return the title, or the beginning of what was said, in quotes."""
+    if summary.title:
+        return summary.title
+    preview = summary.preview
+    return f"“{preview if len(preview) <= _LABEL else preview[: _LABEL - 1] + '…'}”"
 
 
 async def _status(call: CommandCall) -> CommandReply:
@@ -147,14 +156,13 @@ async def _status(call: CommandCall) -> CommandReply:
     else:
         lineage = app.store.lineage(call.entry.lineage_id, call.principal)
         session = app.store.session(call.entry.session_id, call.principal)
-        lease = app.store.lease(call.entry.lineage_id)
         lines += [
             ("session", call.entry.session_id),
             ("title", (lineage and lineage.title) or "none"),
             ("key", call.entry.session_key),
             ("model", (session and session.model) or "none yet"),
             ("messages", str(lineage.message_count if lineage else 0)),
-            ("turn", "none" if lease is None or lease.holder is None else f"running in {lease.holder.describe()}"),
+            ("turn", app.turn_state(call.entry.lineage_id) or "none"),
         ]
     lines.append(("entrance", f"{source.platform} / {source.account_id}"))
     width = max(len(name) for name, _ in lines)

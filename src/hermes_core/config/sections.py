@@ -201,6 +201,11 @@ class Settings:
             thread_sessions_per_user=self.routing.thread_sessions_per_user if thread is None else thread,
         )
 
+    @property
+    def names_plugins(self) -> bool:
+        """Return whether any setting names a plugin, which might not be installed."""
+        return bool(self.plugin_tables or self.plugins.enable or self.plugins.disable or self.plugins.only)
+
     def plugin_table(self, name: str) -> Mapping[str, object]:
         """Return the table ``[plugins.<name>]``, empty when there is none."""
         return self.plugin_tables.get(name, MappingProxyType({}))

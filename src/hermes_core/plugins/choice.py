@@ -98,7 +98,9 @@ def unknown_names(settings: Settings, candidates: Sequence[Candidate], builtins:
 
         near = get_close_matches(name, sorted(known), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        lines.append(f"{settings.origins.get(key, 'default')}: {place} names {name!r}, which is not installed{hint}")
+        origin = settings.origins.get(key, "default")
+        where = "it" if place == "[plugins] only" else place  # set by a variable, which its origin names
+        lines.append(f"{origin}: {where} names {name!r}, which is not installed{hint}")
     return lines
 
 

@@ -273,7 +273,7 @@ class SessionDesk:
         dead = dead_stamp(lease)
         if lease.holder is not None and dead is None and not force:
             raise LeaseBusy(
-                f"{lease.holder.describe()} runs a turn in {lineage_id}; nothing was removed",
+                f"{lease.holder.describe()} runs a turn in this session; nothing was removed (--force stops it first)",
                 holder=lease.holder.describe(),
             )
         self._hooks.fire("hermes_before_erase", lineage_id=lineage_id)

@@ -9,6 +9,7 @@ loss of its lease, it is closed once and told once.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,7 +21,7 @@ from hermes_core.turns.settling import settled
 from hermes_core.turns.waiting import LeaseTimes, TurnWait
 from hermes_hookspecs.errors import InboxOverflow, SessionNotFound
 from hermes_hookspecs.operations import Accept, Snapshot
-from hermes_hookspecs.ports.agent import TurnContext
+from hermes_hookspecs.ports.agent import Progress, TurnContext
 from hermes_hookspecs.ports.app import TurnResult
 from hermes_hookspecs.principal import operator
 
@@ -112,9 +113,12 @@ class TurnEngine:
             shared=request.entry.shared,
             snapshot=snapshot,
             on_wait=request.on_wait,
+            on_way=lambda who: _show(request, f"waiting for {who}"),
         )
         begun = await wait.begin()
         waited_s = wait.waited_s
+        if wait.was_held_up:
+            _show(request, "")
         if begun.interrupted is not None:
             self._hooks.fire("hermes_after_turn_finish", turn=begun.interrupted)
         self._hooks.fire("hermes_after_turn_start", turn=begun.turn)
@@ -189,3 +193,10 @@ def _spoken_in(reader: StoreReader, request: TurnRequest) -> Session:
         if route is not None and route.lineage_id == lineage_id:
             return session
     raise SessionNotFound(request.entry.session_id)
+
+
+def _show(request: TurnRequest, label: str) -> None:
+    """Tell whoever watches what is waited for; a listener that fails hears it from the turn."""
+    if request.on_event is not None:
+        with suppress(Exception):
+            request.on_event(Progress(label=label))

@@ -20,7 +20,7 @@ class FunctionAgent:
 
     :param function: takes the :class:`~hermes_hookspecs.ports.agent.TurnContext`; returns the answer, something
         awaitable that gives it, or an asynchronous generator of steps. A plain function runs on a thread, so it may
-        block. ``None`` means no answer.
+        block. The empty text means no answer; ``None`` is a forgotten ``return`` and fails the turn.
     """
 
     model: str | None = None
@@ -44,8 +44,8 @@ class FunctionAgent:
             return
         if isawaitable(result):
             result = await result
-        if result is None:
-            return
         if not isinstance(result, str):
-            raise TypeError(f"{self.name} returned {type(result).__name__}; an agent function returns text or None")
-        yield AssistantStep(content=result)
+            kind = "nothing" if result is None else type(result).__name__
+            raise TypeError(f"{self.name} returned {kind}; an agent function returns its answer as text")
+        if result:
+            yield AssistantStep(content=result)

@@ -114,9 +114,10 @@ class TurnService:
         name = wanted or self._settings.agent.runner or DEFAULT_AGENT
         if name not in agents:
             known = ", ".join(sorted(agents)) or "none"
-            origin = "option --agent" if wanted else self._settings.origins.get("agent.runner", "default")
+            origin = None if wanted else self._settings.origins.get("agent.runner", "default")
+            place = f"{origin}: " if origin else ""
             raise ConfigError(
-                f"{origin}: there is no agent {name!r}; there are: {known}",
+                f"{place}there is no agent {name!r}; there are: {known}",
                 origin=origin,
                 section="agent",
                 key="runner",

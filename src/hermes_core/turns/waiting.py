@@ -66,7 +66,8 @@ class TurnWait:
     """The wait of one accepted message for its turn.
 
     :param inbox_id: the row that waits. holder: this process, with entrance and key of the message.
-    :param snapshot: what the session's first turn freezes.
+    :param snapshot: what the session's first turn freezes. on_wait: told once who is in the way, after the notice
+        time. on_way: told whenever that changes.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class TurnWait:
         shared: bool,
         snapshot: Snapshot | None,
         on_wait: Callable[[str], None] | None,
+        on_way: Callable[[str], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -95,6 +97,8 @@ class TurnWait:
         self._shared = shared
         self._snapshot = snapshot
         self._on_wait = on_wait
+        self._on_way = on_way
+        self._in_the_way = ""
         self._watch = LeaseWatch(clock, times.ttl_s)
         self._began = clock.monotonic()
         self._told = False
@@ -103,6 +107,11 @@ class TurnWait:
     def waited_s(self) -> float:
         """Return the seconds since the wait began."""
         return self._clock.monotonic() - self._began
+
+    @property
+    def was_held_up(self) -> bool:
+        """Return whether anybody was in the way."""
+        return bool(self._in_the_way)
 
     async def begin(self) -> Begun:
         """Return once the turn has begun, in the lineage that the message stands in by then.
@@ -206,9 +215,12 @@ class TurnWait:
 
     async def _tell(self, in_the_way: str) -> None:
         waited = self.waited_s
+        if in_the_way != self._in_the_way:
+            self._in_the_way = in_the_way
+            self._on_way(in_the_way)
         if waited >= self._times.wait_s:
             raise LeaseBusy(
-                f"{in_the_way} is still at work in {self._lineage_id} after {waited:.0f} s; "
+                f"{in_the_way} is still at work in this session after {waited:.0f} s; "
                 "the message was taken back: send it again later",
                 holder=in_the_way,
             )

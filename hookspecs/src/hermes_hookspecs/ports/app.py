@@ -210,6 +210,13 @@ class App(Protocol):
         """
         ...
 
+    def turn_state(self, lineage_id: LineageId) -> str:
+        """Return what runs in a lineage, in words.
+
+        :returns: ``""`` when nothing does, ``running in …``, or ``interrupted in …: its process is gone``.
+        """
+        ...
+
     def rename_session(self, lineage_id: LineageId, title: str | None) -> str | None:
         """Clean and set a title (``None`` or blank takes it away); return it. :raises TitleError: see there."""
         ...

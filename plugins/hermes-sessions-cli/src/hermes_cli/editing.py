@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import is_terminal
+from hermes_cli.times import counted
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def delete(call: CliCall) -> int:
             from hermes_cli.parser import usage_error
 
             raise usage_error(f"nobody can be asked here: --yes deletes {name} without a question", "option --yes")
-        what = f"{lineage.message_count} messages" if lineage.message_count != 1 else "1 message"
+        what = counted(lineage.message_count, "message")
         print(f"Delete {name} with {what} for good? [y/N] ", end="", file=call.err, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("nothing was deleted", file=call.err)
@@ -71,5 +72,6 @@ def delete(call: CliCall) -> int:
             },
         )
     else:
-        print(f"deleted {name}: {deleted.sessions} session(s), {deleted.messages} message(s)", file=call.err)
+        sessions, messages = counted(deleted.sessions, "session"), counted(deleted.messages, "message")
+        print(f"deleted {name}: {sessions}, {messages}", file=call.err)
     return 0

@@ -49,14 +49,13 @@ def run(call: CliCall) -> int:
             _write_line(call.out, record)
         return 0
     if os.path.isdir(target):
-        count = sum(
-            _replace(os.path.join(target, file_name(str(record.get("session_id", "")))), [record]) for record in records
-        )
+        files = ((os.path.join(target, file_name(str(record.get("session_id", "")))), record) for record in records)
+        count = sum(_replace(path, path, [record]) for path, record in files)
     elif os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
         with open(target, "w", encoding="utf-8") as file:  # a pipe or a device cannot be replaced
             count = sum(_write_line(file, record) for record in records)
     else:
-        count = _replace(os.path.realpath(target), records)
+        count = _replace(os.path.realpath(target), target, records)
     print(f"{count} conversation{'' if count == 1 else 's'} exported", file=call.err)
     return 0
 
@@ -84,11 +83,23 @@ def _write_line(out: TextIO, record: dict[str, object]) -> int:
     return 1
 
 
-def _replace(path: str, records: Iterable[dict[str, object]]) -> int:
-    """Write all records to a new file beside ``path`` and put it there once it is complete; return how many."""
+def _replace(path: str, asked: str, records: Iterable[dict[str, object]]) -> int:
+    """Write all records to a new file beside ``path`` and put it there once it is complete; return how many.
+
+    :param asked: the file as the person named it, which is what an error names.
+    """
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     if len(os.path.basename(temporary).encode("utf-8", "surrogateescape")) > 255:
         temporary = os.path.join(os.path.dirname(path), f".hermes-{os.urandom(6).hex()}.tmp")
+    try:
+        return _written(path, temporary, records)
+    except OSError as error:
+        if error.filename != temporary:
+            raise
+        raise OSError(error.errno, error.strerror, asked) from error
+
+
+def _written(path: str, temporary: str, records: Iterable[dict[str, object]]) -> int:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:

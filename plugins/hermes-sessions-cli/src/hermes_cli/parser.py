@@ -95,7 +95,7 @@ def locate(tokens: Sequence[str], commands: Sequence[CliCommand], default: CliCo
                 break
             takes = 2 if option.kind != "flag" and "=" not in word else 1
             rest += tokens[at : at + takes]
-            at += takes
+            at = min(at + takes, len(tokens))  # a value that is missing is told by who parses the rest
             continue
         if word == "--" or not any(command.path[: len(path) + 1] == (*path, word) for command in commands):
             break
@@ -113,6 +113,8 @@ def global_values(tokens: Sequence[str]) -> dict[str, object]:
     """Return the values of the global options among ``tokens``; whatever else there is is passed over.
 
     For the moments in which the command is not known: help, commands of plugins, the way errors are shown.
+
+    :raises ConfigError: one of them has no value, or a blank one.
     """
     values: dict[str, object] = {key_of(option): False if option.kind == "flag" else None for option in GLOBAL_OPTIONS}
     at = 0
@@ -125,11 +127,20 @@ def global_values(tokens: Sequence[str]) -> dict[str, object]:
         if option.kind == "flag":
             values[key_of(option)] = True
         elif "=" in word:
-            values[key_of(option)] = word.partition("=")[2]
+            values[key_of(option)] = _place(option, option.names[0], word.partition("=")[2])
         elif at < len(tokens):
-            values[key_of(option)] = tokens[at]
+            values[key_of(option)] = _place(option, option.names[0], tokens[at])
             at += 1
+        else:
+            raise usage_error(f"option {word} wants {_wanted(option)}", f"option {word}")
     return values
+
+
+def _place(option: CliOption, name: str, text: str) -> str:
+    """Return the value of a global option, all of which name a place. :raises ConfigError: a blank one names none."""
+    if not text.strip():
+        raise usage_error(f"option {name} wants {_wanted(option)}, not {text!r}", f"option {name}")
+    return text
 
 
 def parse(command: CliCommand, tokens: Sequence[str]) -> dict[str, object]:
@@ -212,7 +223,7 @@ class _Reader:
         return following
 
     def _take(self, option: CliOption, name: str, text: str) -> None:
-        value = _value(option, name, text)
+        value = _place(option, name, text) if option in GLOBAL_OPTIONS else _value(option, name, text)
         key = key_of(option)
         if option.many:
             before = self._values.get(key, ())
@@ -261,10 +272,15 @@ def _wanted(option: CliOption) -> str:
     kind = {"int": "a whole number", "float": "a number"}.get(option.kind, f"a value ({option.metavar or 'TEXT'})")
     least, most = option.least, option.most
     if least is not None and most is not None:
-        return f"{kind} from {least:g} to {most:g}"
+        return f"{kind} from {_number(least)} to {_number(most)}"
     if least is not None:
-        return f"{kind}, at least {least:g}"
-    return kind if most is None else f"{kind}, at most {most:g}"
+        return f"{kind}, at least {_number(least)}"
+    return kind if most is None else f"{kind}, at most {_number(most)}"
+
+
+def _number(value: float) -> str:
+    """Return a bound with all its digits: ``1000000`` and not ``1e+06``."""
+    return str(int(value)) if value == int(value) else f"{value:g}"
 
 
 def _value(option: CliOption, name: str, text: str) -> object:

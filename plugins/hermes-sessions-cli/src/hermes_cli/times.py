@@ -1,10 +1,10 @@
-"""Points in time and sizes, as people read them."""
+"""Points in time, sizes and numbers of things, as people read them."""
 
 from __future__ import annotations
 
 import time
 
-__all__ = ["ago", "local_time", "size_text", "utc_time"]
+__all__ = ["ago", "counted", "local_time", "size_text", "utc_time"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -41,6 +41,11 @@ def ago(now_ms: int, at_ms: int) -> str:
     if seconds < 30 * _DAY:
         return f"{seconds // _DAY} d ago"
     return _stamp(at_ms, "%Y-%m-%d", local=True)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 message``, ``2 messages``; for nouns that take an ``s``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def size_text(size: int | None) -> str:
