@@ -231,3 +231,29 @@ def test_history_finds_one_row_of_each_other_lineage_a_persons_before_an_answer(
 
 def test_echo_counts_what_it_heard(app):
     assert [app.ask(text, ALICE).text for text in ("a", "b")] == ["echo 1: a", "echo 2: b"]
+
+
+def test_what_was_said_in_private_is_not_quoted_where_others_hear_it(profile):
+    app = profile({"agent.runner": "recall"})
+    private = SessionSource(platform="feishu", chat_id="p2p", user_id="ou_alice", user_id_alt="on_alice")
+    group = SessionSource(
+        platform="feishu", chat_type="group", chat_id="oc_team", user_id="ou_alice", user_id_alt="on_alice"
+    )
+    app.ask("my salary is 4711 florins", private, agent="echo")
+
+    assert "No earlier session mentions" in app.ask("florins", group).text
+    app.ask("the team has 12 florins", group, agent="echo")
+    app.get_or_create_session(private, force_new=True)
+    answer = app.ask("florins", private).text
+    assert "4711" in answer
+    assert "12 florins" in answer
+
+
+def test_what_a_room_said_stays_in_reach_of_that_room_alone(profile):
+    app = profile({"agent.runner": "recall", "routing.group_sessions_per_user": False})
+    team, other = (SessionSource(platform="feishu", chat_type="group", chat_id=chat, user_id="ou_1") for chat in "ab")
+    app.ask("the plan is mango", team, agent="echo")
+
+    assert "No earlier session mentions" in app.ask("mango", other).text
+    app.get_or_create_session(team, force_new=True)
+    assert "the plan is mango" in app.ask("mango", team).text

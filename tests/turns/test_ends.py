@@ -10,7 +10,9 @@ import pytest
 from hermes_hookspecs.errors import AgentFailed, LeaseLost, StorageError, StoreBusy, StoreFull
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, ToolCall
 from hermes_hookspecs.operations import Revoke
-from hermes_hookspecs.ports.agent import AssistantStep, Progress, ToolResult
+from hermes_hookspecs.ports.agent import AssistantStep, Progress, ToolResult, UsageReport
+from hermes_hookspecs.principal import operator
+from hermes_hookspecs.turns import Usage
 
 CALL = AssistantStep(tool_calls=(ToolCall(id="a", name="tool-a"),))
 
@@ -382,3 +384,20 @@ def test_a_store_that_stopped_ends_the_turn_at_the_next_renewal(bench):
 
     with pytest.raises(StoreFull):
         asyncio.run(work.ask("go", agent))
+
+
+def test_what_a_turn_used_is_kept_although_its_lease_was_taken(bench):
+    work = bench()
+    entry = work.enter()
+
+    async def agent(turn):
+        yield UsageReport(usage=Usage(model="m", input_tokens=100_000))
+        work.store.apply(Revoke(lineage_id=entry.lineage_id, now=work.clock.now(), reason="stop"))
+        yield CALL
+
+    with pytest.raises(LeaseLost):
+        asyncio.run(work.ask("go", agent))
+
+    (turn,) = work.store.turns(entry.lineage_id, operator())
+    assert [usage.input_tokens for usage in work.store.usage(turn.id)] == [100_000]
+    assert work.store.session(entry.session_id, operator()).input_tokens == 100_000

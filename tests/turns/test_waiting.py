@@ -486,3 +486,14 @@ def test_a_process_that_is_killed_in_its_turn_keeps_nobody_waiting(bench, tmp_pa
     ]
     assert [one.outcome for one in work.told("after_turn_finish")] == ["interrupted", "done"]
     assert work.item(1).status == "done"
+
+
+def test_rows_of_dead_processes_do_not_fill_the_queue(bench, dead_process):
+    work = bench(max_waiting=3)
+    entry = work.enter()
+    left = [work.leave_a_row(entry, f"lost {number}", **dead_process) for number in range(3)]
+
+    result = asyncio.run(work.ask("still there?"))
+
+    assert result.text == "heard still there?"
+    assert {work.item(number).status for number in left} == {"withdrawn"}

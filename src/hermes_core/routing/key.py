@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_hookspecs.encoding import decode_text, encode_text
 from hermes_hookspecs.errors import KeyBuildError
 from hermes_hookspecs.source import DEFAULT_ACCOUNT, KeyParts, SessionSource
 
@@ -191,20 +192,9 @@ def _hashed(value: str) -> str:
     return _HASH_MARK + sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
 
 
-def _plain(character: str) -> bool:
-    code = ord(character)
-    if code < 0x80:
-        return 0x20 < code < 0x7F and character not in "%:="
-    return not (code < 0xA0 or 0xD800 <= code < 0xE000 or character.isspace())
-
-
 def encode_value(value: str) -> str:
     """Return ``value`` with every character that has a meaning in a key percent-encoded as UTF-8."""
-    if value.isascii() and value.isalnum():
-        return value
-    return "".join(
-        c if _plain(c) else "".join(f"%{byte:02X}" for byte in c.encode("utf-8", "surrogatepass")) for c in value
-    )
+    return encode_text(value)
 
 
 def decode_value(text: str) -> str:
@@ -217,20 +207,4 @@ def decode_value(text: str) -> str:
         if len(digits) != _HASH_DIGITS or digits.strip("0123456789abcdef"):
             raise ValueError(f"{text!r} is not an encoded value")
         return text
-    value = _decoded(text)
-    if encode_value(value) != text:
-        raise ValueError(f"{text!r} is not an encoded value")
-    return value
-
-
-def _decoded(text: str) -> str:
-    raw = bytearray()
-    index = 0
-    while index < len(text):
-        if text[index] == "%":
-            raw.append(int(text[index + 1 : index + 3], 16))
-            index += 3
-        else:
-            raw += text[index].encode("utf-8", "surrogatepass")
-            index += 1
-    return raw.decode("utf-8", "surrogatepass")
+    return decode_text(text)

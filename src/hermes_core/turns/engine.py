@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.context.window import read_rows, window_of
+from hermes_core.leases import holder_lives
 from hermes_core.turns.history import ScanningHistory
 from hermes_core.turns.run import TurnRun
 from hermes_core.turns.settling import settled
 from hermes_core.turns.waiting import LeaseTimes, TurnWait
 from hermes_hookspecs.errors import InboxOverflow, SessionNotFound
-from hermes_hookspecs.operations import Accept, Snapshot
+from hermes_hookspecs.operations import Accept, Snapshot, Withdraw
 from hermes_hookspecs.ports.agent import Progress, TurnContext
 from hermes_hookspecs.ports.app import TurnResult
 from hermes_hookspecs.principal import operator
@@ -147,10 +148,20 @@ class TurnEngine:
     async def _accept(self, draft: InboxDraft) -> InboxId:
         operation = Accept(drafts=(draft,), now=draft.accepted_at, max_waiting=self._max_waiting)
         (result,) = await settled(self._store.perform(operation))
+        if result.id is None and await self._take_back_the_dead(draft):
+            (result,) = await settled(self._store.perform(operation))
         if result.id is None:
             self._hooks.fire("hermes_after_inbox_overflow", session_key=draft.session_key, waiting=self._max_waiting)
             raise InboxOverflow(f"{self._max_waiting} messages wait already; this one was not taken, send it later")
         return result.id
+
+    async def _take_back_the_dead(self, draft: InboxDraft) -> bool:
+        """Withdraw waiting rows whose process died: they fill the queue, and nobody waits for their answer."""
+        waiting = await asyncio.wrap_future(
+            self._store.submit_read(lambda reader: reader.waiting_of_key(draft.session_key, limit=self._max_waiting))
+        )
+        dead = tuple(item.id for item in waiting if item.waiter is not None and holder_lives(item.waiter) is False)
+        return bool(dead) and await self._store.perform(Withdraw(ids=dead, now=self._clock.now())) > 0
 
     async def _snapshot(self, request: TurnRequest) -> Snapshot | None:
         """Return what a session's first turn freezes; asked of the plugins only where nothing is frozen yet."""

@@ -11,7 +11,7 @@ import attrs
 from hermes_core.turns.settling import settled
 from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StoreBusy
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
-from hermes_hookspecs.operations import Append, Finish, Renew
+from hermes_hookspecs.operations import Append, Finish, RecordUsage, Renew
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult, UsageReport
 from hermes_hookspecs.turns import DONE, FAILED, STOPPED, Fence
 
@@ -84,6 +84,7 @@ class TurnRun:
             await self._guarded(agent, context)
             return await self._finish(DONE)
         except LeaseLost:
+            await self._keep_usage()
             self._tell(STOPPED, "the lease was lost")
             raise
         except asyncio.CancelledError:
@@ -257,8 +258,15 @@ class TurnRun:
             await self._store.perform(operation)
         except LeaseLost:
             reason = "the lease was lost"
+            await self._keep_usage()
         finally:
             self._tell(outcome, reason)
+
+    async def _keep_usage(self) -> None:
+        """Record what a turn used although its lease is gone: tokens were spent, whoever has the lineage now."""
+        for usage in self._usage:
+            operation = RecordUsage(turn_id=self._turn.id, usage=usage, now=self._clock.now())
+            await settled(self._store.perform(operation))
 
     def _tell(self, outcome: str, reason: str) -> Turn:
         self._turn = attrs.evolve(self._turn, outcome=outcome, reason=reason, ended_at=self._clock.now())

@@ -81,7 +81,8 @@ class GetOrCreate(Operation["SessionEntry"]):
 class BindRoute(Operation["SessionEntry"]):
     """Let ``key`` lead to an existing lineage (resume, handoff) and reopen its tip.
 
-    The lineage that the route left ends its tip as ``session_switch`` when no route leads to it any more.
+    The lineage that the route left ends its tip as ``session_switch`` when no route leads to it any more. A lineage
+    that was said in one room alone and is bound at another place is private from then on (``Lineage.room``).
 
     Attributes:
         expected: with ``check``: the lineage the route must lead to now, else :class:`Conflict`.

@@ -95,6 +95,8 @@ class Begin(Operation[BeginResult]):
     turn found then is dead by definition: it ends as ``interrupted``, each unanswered call gets a synthetic result
     (:data:`~hermes_hookspecs.messages.KIND_INTERRUPTED`), one closing assistant row follows, its inbox rows are done.
 
+    A message from another place than the lineage's room makes it private (``Lineage.room``).
+
     Attributes:
         drafts: user rows to store, one per claimed inbox row (``inbox_id`` set), oldest first. The first must be
             the lineage's oldest pending row, rows in ``passed_over`` aside; else :class:`NotYourTurn`. Empty with

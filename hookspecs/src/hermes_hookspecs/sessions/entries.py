@@ -86,6 +86,8 @@ class Lineage:
         title_origin: ``user``, ``auto`` or ``None``; automatic titles never replace a person's.
         preview: beginning of the first user text, at most 80 characters.
         shared: several people write here. segments: how many sessions it has.
+        room: the one group, channel or thread in which all of it was said; ``None`` for anything said in private, and
+            once it was gone on with at another place.
     """
 
     id: LineageId
@@ -104,6 +106,7 @@ class Lineage:
     segments: int
     preview: str
     version: int
+    room: Owner | None = None
 
 
 @attrs.frozen(kw_only=True)

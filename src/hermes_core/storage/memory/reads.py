@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_core.storage.memory.listing import by_activity, count_everything, fits, summary_of
 from hermes_core.storage.memory.text import clean_text
 from hermes_hookspecs.messages import ASSISTANT, USER
+from hermes_hookspecs.principal import may_read
 from hermes_hookspecs.sessions import SessionFilter
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class MemoryReader:
     def lineage(self, lineage_id: LineageId, principal: Principal) -> Lineage | None:
         """Return a lineage that the principal may see."""
         found = self._tables.lineages.get(lineage_id)
-        if found is None or not (principal.sees_all or found.owner in principal.owners):
+        if found is None or not may_read(principal, found.owner, found.room):
             return None
         return found
 

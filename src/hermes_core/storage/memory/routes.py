@@ -12,6 +12,7 @@ from hermes_core.storage.memory.titles import free_title
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.inbox import SUPERSEDED
 from hermes_hookspecs.operations import ACTIVITY_RESOLUTION_MS, Released
+from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import Lineage, Route, Session
 from hermes_hookspecs.turns import ACTIVE, STOPPED, Lease
 
@@ -119,6 +120,7 @@ def _create(tables: Tables, operation: GetOrCreate, *, title: str | None) -> Ses
         segments=1,
         preview="",
         version=1,
+        room=room_of(source),
     )
     tables.transcripts[lineage_id] = ()
     tables.leases[lineage_id] = Lease(
@@ -166,6 +168,7 @@ def bind_route(tables: Tables, operation: BindRoute) -> SessionEntry:
                 tables.set_item(item, status=SUPERSEDED)
         if left is not None:
             tables.end_tip(left, "session_switch", operation.now)
+    tables.said_at(target, operation.source)
     if tables.reopen_tip(target):
         tables.bump(target)
     return entry_of(tables, target, operation.key)

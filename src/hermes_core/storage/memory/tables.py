@@ -14,6 +14,7 @@ from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.ids import MessageId
 from hermes_hookspecs.inbox import PENDING
 from hermes_hookspecs.messages import USER, Message, preview_of
+from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import SessionEntry
 from hermes_hookspecs.state import Change
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.messages import MessageDraft
     from hermes_hookspecs.sessions import Lineage, Route, Session
-    from hermes_hookspecs.source import KeyPolicy
+    from hermes_hookspecs.source import SessionSource
     from hermes_hookspecs.state import StateEntry
     from hermes_hookspecs.turns import Lease, Turn, Usage
 
@@ -59,7 +60,6 @@ class Tables:
     identities: dict[str, InboxId] = attrs.field(factory=dict)
     state: dict[tuple[str, str], StateEntry] = attrs.field(factory=dict)
     feed: list[Change] = attrs.field(factory=list)
-    policy: tuple[KeyPolicy, int] | None = None
     last_message: int = 0
     last_inbox: int = 0
 
@@ -108,6 +108,12 @@ class Tables:
         if tip.ended_at is None and not self.is_routed(lineage_id):
             self.sessions[tip.id] = attrs.evolve(tip, ended_at=now, end_reason=reason)
             self.bump(lineage_id)
+
+    def said_at(self, lineage_id: LineageId, source: SessionSource) -> None:
+        """Make a lineage private once something of it is said elsewhere than in its room."""
+        lineage = self.lineages[lineage_id]
+        if lineage.room is not None and lineage.room != room_of(source):
+            self.lineages[lineage_id] = attrs.evolve(lineage, room=None)
 
     def reopen_tip(self, lineage_id: LineageId) -> bool:
         """Take back the end of a lineage's tip; return whether it had ended."""

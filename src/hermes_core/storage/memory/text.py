@@ -6,6 +6,8 @@ from typing import TypeVar, cast
 
 import attrs
 
+from hermes_hookspecs.principal import Owner
+
 __all__ = ["clean", "clean_text"]
 
 T = TypeVar("T")
@@ -39,6 +41,8 @@ def _clean(value: object) -> object:
     if isinstance(value, frozenset):
         return frozenset(_clean(part) for part in value)
     kind = type(value)
+    if kind is Owner:
+        return value  # it is stored percent-encoded; cleaning it would make two owners one
     return _clean_fields(kind, value) if attrs.has(kind) else value
 
 

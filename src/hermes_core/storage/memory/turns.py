@@ -47,6 +47,8 @@ def begin(tables: Tables, operation: Begin) -> BeginResult:
     interrupted = None if dead is None else break_off(tables, dead, INTERRUPTED, DEAD, operation.now)
     if not operation.maintenance:
         tables.reopen_tip(lineage_id)
+    for item in items:
+        tables.said_at(lineage_id, item.source)
     turn = _start(tables, operation, items)
     _store_user_rows(tables, operation, turn)
     _freeze(tables, operation, turn.session_id)

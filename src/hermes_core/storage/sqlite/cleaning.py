@@ -5,14 +5,19 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from hermes_hookspecs.principal import Owner
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["clean", "clean_text"]
+    from hermes_hookspecs.messages import MessageDraft
+
+__all__ = ["clean", "clean_text", "drafts_are_clean"]
 
 T = TypeVar("T")
 
-_PLAIN = frozenset({int, float, bool, type(None)})
+# An owner stands in the store percent-encoded, halves of surrogate pairs too: cleaning it would make two owners one.
+_PLAIN = frozenset({int, float, bool, type(None), Owner})
 _COLLECTIONS = frozenset({tuple, frozenset})
 
 # How to take all fields of an attrs class at once: every operation passes here, on its way into the store.
@@ -25,6 +30,24 @@ def clean_text(text: str) -> str:
     if _is_clean(text):
         return text
     return "".join("\ufffd" if 0xD800 <= ord(char) < 0xE000 else char for char in text)
+
+
+def drafts_are_clean(drafts: Iterable[MessageDraft]) -> bool:
+    """Whether no text of some rows needs :func:`clean`: the same question, asked for the kind of rows that there are
+    most of, at an eighth of the price; false where only looking at everything tells."""
+    for draft in drafts:
+        if (
+            draft.tool_calls
+            or draft.attachments
+            or not _is_clean(draft.content)
+            or not draft.role.isascii()
+            or not draft.kind.isascii()
+        ):
+            return False
+        for text in (draft.sent, draft.tool_call_id, draft.tool_name, draft.finish_reason, draft.reasoning):
+            if text is not None and not _is_clean(text):
+                return False
+    return True
 
 
 def clean(value: T) -> T:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.errors import StoreDamaged
-from hermes_hookspecs.principal import Owner
+from hermes_hookspecs.principal import Owner, room_of
 from hermes_hookspecs.source import Entrance, SessionSource
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ __all__ = [
     "read_owner",
     "read_source",
     "read_strings",
+    "room_text",
     "source_text",
     "strings_text",
 ]
@@ -101,10 +102,16 @@ def read_source(text: str) -> SessionSource:
 def read_owner(text: str) -> Owner:
     """The owner of a cell written by ``str(owner)``; of a damaged one an owner that nobody is."""
     try:
-        return Owner(*text.split("\x1f", 4))
-    except TypeError as error:
+        return Owner.parse(text)
+    except ValueError as error:
         _warn("an owner", error)
-        return Owner(DAMAGED, "", "", "", text)
+        return Owner(DAMAGED, "", "", "", "", text)
+
+
+def room_text(source: SessionSource) -> str | None:
+    """The cell of the room that a source speaks in; empty in private."""
+    room = room_of(source)
+    return None if room is None else str(room)
 
 
 def holder_text(holder: LeaseHolder) -> str:

@@ -30,6 +30,7 @@ CREATE TABLE lineages (
     id TEXT NOT NULL UNIQUE,
     tip TEXT NOT NULL,
     owner TEXT NOT NULL,
+    room TEXT,
     shared INTEGER NOT NULL,
     platform TEXT NOT NULL,
     title TEXT,

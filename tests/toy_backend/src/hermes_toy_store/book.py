@@ -10,6 +10,7 @@ from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.ids import MessageId
 from hermes_hookspecs.inbox import PENDING
 from hermes_hookspecs.messages import USER, Message, preview_of
+from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import SessionEntry
 from hermes_hookspecs.state import Change
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.messages import MessageDraft
     from hermes_hookspecs.sessions import Lineage, Route, Session
-    from hermes_hookspecs.source import KeyPolicy
+    from hermes_hookspecs.source import SessionSource
     from hermes_hookspecs.state import StateEntry
     from hermes_hookspecs.turns import Lease, Turn, Usage
 
@@ -42,7 +43,6 @@ class Book:
         self.identities: dict[str, InboxId] = {}
         self.state: dict[tuple[str, str], StateEntry] = {}
         self.feed: list[Change] = []
-        self.policy: tuple[KeyPolicy, int] | None = None
         self.last_row = 0
         self.last_item = 0
 
@@ -74,6 +74,12 @@ class Book:
         if tip.ended_at is None and not routed:
             self.sessions[tip.id] = attrs.evolve(tip, ended_at=now, end_reason=reason)
             self.change(lineage_id)
+
+    def said_at(self, lineage_id: LineageId, source: SessionSource) -> None:
+        """Make a lineage private once something of it is said elsewhere than in its room."""
+        lineage = self.lineages[lineage_id]
+        if lineage.room is not None and lineage.room != room_of(source):
+            self.lineages[lineage_id] = attrs.evolve(lineage, room=None)
 
     def waiting(self, *, key: SessionKey | None = None, lineage_id: LineageId | None = None) -> list[InboxItem]:
         """Return pending messages, oldest first; control rows are none."""

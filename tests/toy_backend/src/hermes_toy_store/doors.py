@@ -10,6 +10,7 @@ from hermes_hookspecs import operations as ops
 from hermes_hookspecs.errors import Conflict, LeaseBusy, TitleError
 from hermes_hookspecs.ids import InboxId
 from hermes_hookspecs.inbox import PENDING, QUARANTINED, SUPERSEDED, WITHDRAWN, AcceptResult, InboxItem
+from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import TITLE_LIMIT, Lineage, Route, Session, SessionEntry
 from hermes_hookspecs.state import StateEntry, StateUpdate
 from hermes_hookspecs.turns import Lease
@@ -90,6 +91,7 @@ def _make(book: Book, op: ops.GetOrCreate, title: str | None) -> SessionEntry:
         segments=1,
         preview="",
         version=1,
+        room=room_of(op.source),
     )
     book.rows[op.lineage_id] = []
     book.leases[op.lineage_id] = Lease(
@@ -130,6 +132,7 @@ def bind_route(book: Book, op: ops.BindRoute) -> SessionEntry:
                 book.set_item(item, **({"status": SUPERSEDED} if settled else {"lineage_id": target}))
         if left is not None:
             book.end_tip(left, "session_switch", op.now)
+    book.said_at(target, op.source)
     tip = book.sessions[book.lineages[target].tip]
     if tip.ended_at is not None:
         book.sessions[tip.id] = attrs.evolve(tip, ended_at=None, end_reason=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.messages import ASSISTANT, USER
+from hermes_hookspecs.principal import may_read
 from hermes_hookspecs.sessions import SessionFilter, SessionSummary, StoreStats
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Reads:
 
     def lineage(self, lineage_id: LineageId, principal: Principal) -> Lineage | None:
         found = self.book.lineages.get(lineage_id)
-        return found if found is not None and (principal.sees_all or found.owner in principal.owners) else None
+        return found if found is not None and may_read(principal, found.owner, found.room) else None
 
     def _seen(self, principal: Principal) -> list[Lineage]:
         found = [self.lineage(lineage_id, principal) for lineage_id in self.book.lineages]

@@ -115,6 +115,8 @@ def begin(book: Book, op: ops.Begin) -> ops.BeginResult:
         expires_at=op.now + op.ttl_ms,
         ttl_ms=op.ttl_ms,
     )
+    for item in items:
+        book.said_at(lineage.id, item.source)
     tip = book.sessions[lineage.tip]
     if tip.ended_at is not None and not op.maintenance:
         book.sessions[tip.id] = attrs.evolve(tip, ended_at=None, end_reason=None)

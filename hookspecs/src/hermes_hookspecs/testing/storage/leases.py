@@ -12,6 +12,7 @@ from hermes_hookspecs.ids import LineageId, TurnId
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, KIND_CLOSING, closing_text
 from hermes_hookspecs.operations import Append, Finish, Renew
 from hermes_hookspecs.testing.scene import (
+    ALL,
     KEY,
     OTHER_KEY,
     asking,
@@ -27,15 +28,36 @@ from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 from hermes_hookspecs.turns import Fence, LeaseStamp, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import Begun
     from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.sessions import Lineage
     from hermes_hookspecs.testing.scene import Scene
+    from hermes_hookspecs.turns import Lease, Turn
 
 __all__ = ["LeaseTests"]
 
 
 def _renewing(scene: Scene, begun: Begun) -> Renew:
     return Renew(fence=fence_of(begun), now=scene.now, ttl_ms=30_000)
+
+
+def _writing(scene: Scene, fence: Fence, write: str) -> Append | Finish | Renew:
+    """Return one of the three writes that show a fence."""
+    late = (saying("too late"),)
+    if write == "append":
+        return Append(fence=fence, drafts=late, now=scene.now)
+    if write == "finish":
+        return Finish(fence=fence, outcome="done", drafts=late, usage=(Usage(input_tokens=1),), now=scene.now)
+    return Renew(fence=fence, now=scene.now, ttl_ms=1)
+
+
+def _standing(scene: Scene, lineage_id: LineageId) -> tuple[Sequence[Message], Lineage, Lease, Sequence[Turn]]:
+    """Return what a write of a turn could change in a lineage."""
+    turns = scene.store.turns(lineage_id, ALL)
+    return scene.rows(lineage_id), scene.lineage(lineage_id), scene.lease(lineage_id), turns
 
 
 class LeaseTests(StoreFixtures):
@@ -149,20 +171,28 @@ class LeaseTests(StoreFixtures):
             fence = Fence(entry.lineage_id, begun.turn.id, begun.turn.token - 1)
         else:
             fence = Fence(entry.lineage_id, TurnId("T-other"), begun.turn.token)
-        before = (scene.rows(entry.lineage_id), scene.lineage(entry.lineage_id), scene.lease(entry.lineage_id))
-        late = (saying("too late"),)
-        writes = {
-            "append": Append(fence=fence, drafts=late, now=scene.now),
-            "finish": Finish(fence=fence, outcome="done", drafts=late, usage=(Usage(input_tokens=1),), now=scene.now),
-            "renew": Renew(fence=fence, now=scene.now, ttl_ms=1),
-        }
+        before = _standing(scene, entry.lineage_id)
 
         with pytest.raises(LeaseLost) as caught:
-            store.apply(writes[write])
+            store.apply(_writing(scene, fence, write))
 
         assert (caught.value.lineage_id, caught.value.token) == (entry.lineage_id, fence.token)
-        assert before == (scene.rows(entry.lineage_id), scene.lineage(entry.lineage_id), scene.lease(entry.lineage_id))
+        assert _standing(scene, entry.lineage_id) == before
         assert store.usage(begun.turn.id) == ()
+
+    @pytest.mark.parametrize("write", ["append", "finish", "renew"])
+    def test_a_fence_names_the_turn_of_its_own_lineage(self, store: Store, scene: Scene, write: str) -> None:
+        mine, other = scene.enter(), scene.enter(OTHER_KEY)
+        begun, running = scene.ask(mine), scene.ask(other)
+        assert begun.turn.token == running.turn.token
+        fence = Fence(mine.lineage_id, running.turn.id, begun.turn.token)
+        before = [_standing(scene, each.lineage_id) for each in (mine, other)]
+
+        with pytest.raises(LeaseLost):
+            store.apply(_writing(scene, fence, write))
+
+        assert [_standing(scene, each.lineage_id) for each in (mine, other)] == before
+        assert store.usage(running.turn.id) == ()
 
     def test_a_fence_of_a_lineage_that_is_gone_is_lost(self, store: Store, scene: Scene) -> None:
         begun = scene.ask(scene.enter())

@@ -8,12 +8,22 @@ import pytest
 
 from hermes_hookspecs.errors import LeaseBusy, LeaseLost, SessionNotFound, TitleError
 from hermes_hookspecs.ids import LineageId, SessionId
-from hermes_hookspecs.operations import Delete, PutState, RecordUsage, Rename, SetFlags
+from hermes_hookspecs.operations import Delete, PutState, RecordUsage, Rename, Renew, SetFlags
 from hermes_hookspecs.sessions import TITLE_LIMIT, SessionFilter
 from hermes_hookspecs.state import StateUpdate
-from hermes_hookspecs.testing.scene import ALL, KEY, OTHER_KEY, holder_at, key_of, releasing, saying, source_at
+from hermes_hookspecs.testing.scene import (
+    ALL,
+    KEY,
+    OTHER_KEY,
+    fence_of,
+    holder_at,
+    key_of,
+    releasing,
+    saying,
+    source_at,
+)
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
-from hermes_hookspecs.turns import Usage
+from hermes_hookspecs.turns import LeaseStamp, Usage
 
 if TYPE_CHECKING:
     from hermes_hookspecs.operations import Deleted
@@ -341,6 +351,24 @@ class LineageTests(StoreFixtures):
         scene.run(Delete(lineage_id=entry.lineage_id, now=scene.now, presumed_dead=begun.lease.stamp))
 
         assert store.lineage(entry.lineage_id, ALL) is None
+
+    @pytest.mark.parametrize(("token", "renewals"), [(0, -1), (-1, 0), (-1, -1), (0, 1), (1, 0)])
+    def test_delete_with_the_stamp_of_another_moment_is_refused(
+        self, store: Store, scene: Scene, token: int, renewals: int
+    ) -> None:
+        entry = scene.enter()
+        scene.talk(entry)
+        begun = scene.ask(entry)
+        held = scene.run(Renew(fence=fence_of(begun), now=scene.now, ttl_ms=30_000))
+        stale = LeaseStamp(held.token + token, held.renewals + renewals)
+        before = (scene.rows(entry.lineage_id), store.turns(entry.lineage_id, ALL), store.route(KEY))
+
+        with pytest.raises(LeaseBusy):
+            scene.run(Delete(lineage_id=entry.lineage_id, now=scene.now, presumed_dead=stale))
+
+        assert (scene.rows(entry.lineage_id), store.turns(entry.lineage_id, ALL), store.route(KEY)) == before
+        assert scene.lease(entry.lineage_id) == held
+        scene.finish(begun, saying("still here"))
 
     def test_delete_of_a_lineage_that_is_not_there_is_refused(self, scene: Scene) -> None:
         with pytest.raises(SessionNotFound):

@@ -8,7 +8,16 @@ import pytest
 
 from hermes_hookspecs.errors import IllegalMessage
 from hermes_hookspecs.ids import LineageId, MessageId, SessionId
-from hermes_hookspecs.messages import ASSISTANT, SYSTEM, TOOL, USER, Attachment, MessageDraft, ToolCall
+from hermes_hookspecs.messages import (
+    ASSISTANT,
+    INTERRUPTED_RESULT,
+    SYSTEM,
+    TOOL,
+    USER,
+    Attachment,
+    MessageDraft,
+    ToolCall,
+)
 from hermes_hookspecs.principal import Principal, owner_of, principal_of
 from hermes_hookspecs.testing.scene import ALL, OTHER_KEY, asking, key_of, result, saying, source_at
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
@@ -90,15 +99,26 @@ class LegalityTests(StoreFixtures):
 
         assert len(scene.rows(entry.lineage_id)) == 5
 
-    def test_a_call_of_an_earlier_turn_is_not_open(self, scene: Scene) -> None:
+    @pytest.mark.parametrize("end", ["finished", "interrupted", "revoked"])
+    def test_a_call_of_an_earlier_turn_is_not_open(self, scene: Scene, end: str) -> None:
         entry = scene.enter()
         first = scene.ask(entry)
         scene.append(first, asking("c1"))
-        scene.finish(first)
-        second = scene.ask(entry)
+        if end == "finished":
+            scene.finish(first)
+        elif end == "revoked":
+            scene.revoke(entry.lineage_id)
+        second = scene.ask(entry, presumed_dead=first.lease.stamp)
+        before = scene.rows(entry.lineage_id)
 
-        with pytest.raises(IllegalMessage):
-            scene.append(second, result("c1"))
+        for write in (scene.append, scene.finish):
+            with pytest.raises(IllegalMessage):
+                write(second, result("c1"))
+
+        assert scene.rows(entry.lineage_id) == before
+        assert [row.content for row in before if row.role == TOOL] == [INTERRUPTED_RESULT]
+        scene.append(second, asking("c1"))
+        scene.append(second, result("c1"))
 
     @pytest.mark.parametrize("drafts", [(result("c2"),), (saying("x"), result("c1")), (saying("x", role="robot"),)])
     def test_a_finish_is_checked_too(self, store: Store, scene: Scene, drafts: tuple[MessageDraft, ...]) -> None:
@@ -118,6 +138,21 @@ class LegalityTests(StoreFixtures):
 
 class TranscriptTests(StoreFixtures):
     """Rows are kept whole, in order of storing."""
+
+    def test_an_accepted_message_is_stored_once(self, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        (mine,), waits = begun.turn.inbox_ids, scene.accept("steered")
+        again, new = (MessageDraft(role=USER, content="x", timestamp=1, inbox_id=each) for each in (mine, waits))
+
+        for drafts in ((again,), (saying("fine"), again), (new, new)):
+            for write in (scene.append, scene.finish):
+                with pytest.raises(IllegalMessage):
+                    write(begun, *drafts)
+
+        assert scene.texts(entry.lineage_id) == ["hello"]
+        assert scene.lineage(entry.lineage_id).version == begun.version
+        scene.append(begun, new)
 
     def test_a_row_keeps_all_its_fields(self, scene: Scene) -> None:
         entry = scene.enter()

@@ -17,8 +17,9 @@ from hermes_hookspecs.messages import (
     MessageDraft,
     closing_text,
 )
-from hermes_hookspecs.operations import Accept, Busy, Changed, NothingWaiting, NotYourTurn, Snapshot
+from hermes_hookspecs.operations import Accept, Busy, Changed, NothingWaiting, NotYourTurn, Snapshot, Withdraw
 from hermes_hookspecs.testing.scene import (
+    ALL,
     OTHER_KEY,
     asking,
     binding,
@@ -30,10 +31,22 @@ from hermes_hookspecs.testing.scene import (
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
+    from hermes_hookspecs.operations import Begun
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.testing.scene import Scene
 
 __all__ = ["BeginTests"]
+
+
+def _break_off(scene: Scene, begun: Begun, end: str) -> None:
+    """End a turn in one of the ways in which it has no answer."""
+    lineage_id = begun.turn.lineage_id
+    if end == "interrupted":
+        scene.finish(scene.begin(lineage_id, maintenance=True, presumed_dead=begun.lease.stamp))
+    elif end == "revoked":
+        scene.revoke(lineage_id)
+    else:
+        scene.finish(begun, outcome=end)
 
 
 class BeginTests(StoreFixtures):
@@ -89,6 +102,17 @@ class BeginTests(StoreFixtures):
         assert second == first
         assert len(scene.rows(entry.lineage_id)) == 1
 
+    def test_a_begin_run_again_by_somebody_else_is_busy(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        operation = scene.beginning(entry.lineage_id, scene.accept())
+        first = scene.begin(entry.lineage_id, drafts=operation.drafts, turn_id=operation.turn_id)
+
+        found = store.apply(attrs.evolve(operation, holder=holder_at("pts-2", pid=200)))
+
+        assert found == Busy(lease=first.lease)
+        assert store.lease(entry.lineage_id) == first.lease
+        assert store.turns(entry.lineage_id, ALL) == (first.turn,)
+
     def test_rows_of_one_sender_are_answered_together(self, scene: Scene) -> None:
         entry = scene.enter()
         ids = [scene.accept(text) for text in "abc"]
@@ -98,6 +122,35 @@ class BeginTests(StoreFixtures):
         assert begun.turn.inbox_ids == tuple(ids[:2])
         assert [row.content for row in begun.rows] == ["a", "b"]
         assert [scene.status(each) for each in ids] == ["claimed", "claimed", "pending"]
+
+    def test_a_user_row_that_is_there_already_is_not_stored_again(self, scene: Scene) -> None:
+        entry = scene.enter()
+        running = scene.ask(entry, "one")
+        steered, waits = scene.accept("two"), scene.accept("three")
+        row = MessageDraft(role=USER, content="two", sent="steered: two", timestamp=7, inbox_id=steered)
+        scene.append(running, row)
+        scene.finish(running)
+
+        begun = scene.begin(entry.lineage_id, steered, waits)
+
+        assert [(row.inbox_id, row.sent, row.turn_id) for row in begun.rows] == [
+            (steered, "steered: two", running.turn.id),
+            (waits, None, begun.turn.id),
+        ]
+        assert scene.texts(entry.lineage_id) == ["one", "two", "three"]
+        assert scene.lineage(entry.lineage_id).message_count == scene.tip(entry.lineage_id).message_count == 3
+
+    @pytest.mark.parametrize("end", ["interrupted", "revoked", "failed"])
+    def test_a_message_whose_turn_broke_off_does_not_wait_again(self, store: Store, scene: Scene, end: str) -> None:
+        entry = scene.enter()
+        broken = scene.ask(entry)
+        (inbox_id,) = broken.turn.inbox_ids
+        _break_off(scene, broken, end)
+        scene.accept("next")
+
+        assert store.apply(Withdraw(ids=(inbox_id,), now=scene.now)) == 0
+        assert scene.try_begin(entry.lineage_id, inbox_id) == Changed()
+        assert scene.status(inbox_id) == "done"
 
     def test_an_internal_message_is_claimed_like_any_other(self, scene: Scene) -> None:
         entry = scene.enter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hermes_core.storage.sqlite.handlers.tips import reopen_tip
+from hermes_core.storage.sqlite.handlers.tips import reopen_tip, said_at
 from hermes_core.storage.sqlite.handlers.transcript import ReadyRows, store_rows
 from hermes_core.storage.sqlite.handlers.turn_ends import break_off
 from hermes_core.storage.sqlite.queries import inbox, lineages, transcripts, turns
@@ -73,6 +73,8 @@ def begin(operation: Begin) -> Callable[[Transaction], BeginResult]:
         interrupted = break_off(tx, lineage_no, INTERRUPTED, DEAD, operation.now) if turn_id is not None else None
         if not operation.maintenance:
             reopen_tip(tx, operation.lineage_id)
+        for source in {item.source for item in items}:
+            said_at(tx, operation.lineage_id, source)
         _start(tx, operation, items, holder, lineage_no=lineage_no, tip=tip, token=token + 1)
         snapshot = operation.snapshot
         if snapshot is not None:

@@ -9,7 +9,7 @@ import attrs
 from hermes_core.storage.sqlite.handlers.tips import end_tip, note_lineage
 from hermes_core.storage.sqlite.handlers.titles import free_title
 from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, route
-from hermes_core.storage.sqlite.rows import source_text
+from hermes_core.storage.sqlite.rows import room_text, source_text
 from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.operations import ACTIVITY_RESOLUTION_MS
 
@@ -34,9 +34,9 @@ ADOPT = """
 """
 FOLLOW = "UPDATE inbox SET lineage_id = ? WHERE session_key = ? AND status = 'pending' AND kind <> 'control'"
 INSERT_LINEAGE = """
-    INSERT INTO lineages (id, tip, owner, shared, platform, title, title_origin, created_at, last_activity, written_at,
-        source)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO lineages (id, tip, owner, room, shared, platform, title, title_origin, created_at, last_activity,
+        written_at, source)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 INSERT_SESSION = """
     INSERT INTO sessions (id, lineage_id, source, account_id, user_id, title, started_at) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -130,6 +130,7 @@ def _create(tx: Transaction, operation: GetOrCreate, title: str | None) -> Sessi
             operation.lineage_id,
             operation.session_id,
             owner,
+            room_text(source),
             operation.shared,
             source.platform,
             title,

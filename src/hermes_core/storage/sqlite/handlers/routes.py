@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.handlers.entries import lead
-from hermes_core.storage.sqlite.handlers.tips import bump, end_tip, reopen_tip
+from hermes_core.storage.sqlite.handlers.tips import bump, end_tip, reopen_tip, said_at
 from hermes_core.storage.sqlite.handlers.turn_ends import revoke_lease
 from hermes_core.storage.sqlite.queries.lineages import lineage_of
 from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, route
@@ -74,6 +74,7 @@ def bind_route(operation: BindRoute) -> Callable[[Transaction], SessionEntry]:
             tx.run(CARRY, (target, key, left))
             if left is not None:
                 end_tip(tx, left, "session_switch", now)
+        said_at(tx, target, operation.source)
         if reopen_tip(tx, target):
             bump(tx, target)
         entry = entry_of_lineage(tx, key, target)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_core.storage.sqlite.rows import room_text
+
 if TYPE_CHECKING:
     from hermes_core.storage.sqlite.transaction import Transaction
     from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.source import SessionSource
 
-__all__ = ["bump", "end_tip", "note_lineage", "reopen_tip"]
+__all__ = ["bump", "end_tip", "note_lineage", "reopen_tip", "said_at"]
 
 END = """
     UPDATE sessions SET ended_at = ?, end_reason = ?
@@ -20,6 +23,7 @@ REOPEN = """
     WHERE id = (SELECT tip FROM lineages WHERE id = ?) AND ended_at IS NOT NULL
 """
 BUMP = "UPDATE lineages SET version = version + 1 WHERE id = ?"
+MAKE_PRIVATE = "UPDATE lineages SET room = NULL WHERE id = ? AND room IS NOT NULL AND room IS NOT ?"
 NOTE = "INSERT INTO changes (kind, lineage_no, at) VALUES (?, ?, ?)"
 
 
@@ -32,6 +36,11 @@ def end_tip(tx: Transaction, lineage_id: LineageId, reason: str, now: int) -> No
 def reopen_tip(tx: Transaction, lineage_id: LineageId) -> bool:
     """Take back the end of a lineage's tip; say whether it had ended. The caller counts the version."""
     return tx.run(REOPEN, (lineage_id,)) > 0
+
+
+def said_at(tx: Transaction, lineage_id: LineageId, source: SessionSource) -> None:
+    """Make a lineage private once something of it is said elsewhere than in its room."""
+    tx.run(MAKE_PRIVATE, (lineage_id, room_text(source)))
 
 
 def bump(tx: Transaction, lineage_id: LineageId) -> None:

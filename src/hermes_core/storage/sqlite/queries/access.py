@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_core.storage.sqlite.cleaning import clean_text
-
 if TYPE_CHECKING:
     from hermes_hookspecs.principal import Principal
 
@@ -13,10 +11,16 @@ __all__ = ["visible"]
 
 
 def visible(principal: Principal) -> tuple[str, tuple[str, ...]]:
-    """Condition on ``l.owner``, where ``l`` is the lineage, and its bindings; always true for the operator."""
+    """Condition on ``l.owner`` and ``l.room``, where ``l`` is the lineage, and its bindings.
+
+    What :func:`~hermes_hookspecs.principal.may_read` says, as SQL; always true for the operator.
+    """
     if principal.sees_all:
         return "TRUE", ()
-    owners = tuple(sorted(clean_text(str(owner)) for owner in principal.owners))
+    owners = tuple(sorted(str(owner) for owner in principal.owners))
     if not owners:
         return "FALSE", ()
-    return f"l.owner IN ({', '.join('?' * len(owners))})", owners
+    condition = f"l.owner IN ({', '.join('?' * len(owners))})"
+    if principal.room is None:
+        return condition, owners
+    return f"{condition} AND l.room = ?", (*owners, str(principal.room))

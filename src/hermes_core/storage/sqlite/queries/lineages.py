@@ -16,7 +16,23 @@ if TYPE_CHECKING:
     from hermes_hookspecs.principal import Principal
 
     LineageRow = tuple[
-        LineageId, SessionId, str, str, int, str | None, str | None, int, int, int, int, int, int, int, str, int
+        LineageId,
+        SessionId,
+        str,
+        str,
+        int,
+        str | None,
+        str | None,
+        int,
+        int,
+        int,
+        int,
+        int,
+        int,
+        int,
+        str,
+        int,
+        str | None,
     ]
     Number = int | None
     SessionRow = tuple[
@@ -28,7 +44,7 @@ __all__ = ["by_prefix", "by_title", "lineage", "lineage_number", "lineage_of", "
 
 LINEAGE = """
     SELECT l.id, l.tip, l.owner, l.source, l.shared, l.title, l.title_origin, l.pinned, l.archived, l.created_at,
-        l.last_activity, l.message_count, l.turn_count, l.segments, coalesce(l.preview, ''), l.version
+        l.last_activity, l.message_count, l.turn_count, l.segments, coalesce(l.preview, ''), l.version, l.room
     FROM lineages AS l
 """
 SESSION = """
@@ -44,7 +60,7 @@ SESSION = """
 def _lineage(row: tuple[SQLiteValue, ...]) -> Lineage:
     (
         lineage_id, tip, owner, source, shared, title, origin, pinned, archived, created, activity, messages, turns,
-        parts, preview, version,
+        parts, preview, version, room,
     ) = cast("LineageRow", row)  # columns of LINEAGE  # fmt: skip
     return Lineage(
         id=lineage_id,
@@ -63,6 +79,7 @@ def _lineage(row: tuple[SQLiteValue, ...]) -> Lineage:
         segments=parts,
         preview=preview,
         version=version,
+        room=None if room is None else read_owner(room),
     )
 
 
