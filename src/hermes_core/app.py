@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_core.plugins.host import PluginHost
     from hermes_core.sessions.session_store import SessionStore
     from hermes_core.turns.service import TurnService
+    from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.commands import Command, CommandReply
@@ -75,25 +76,10 @@ def open_app(
         db=None if db is None else Path(db),
     )
     if not create:
-        _check_places(settings, home=home is not None, profile=profile is not None, db=db is not None)
+        from hermes_core.config.places import check_places
+
+        check_places(settings, home=home is not None, profile=profile is not None, db=db is not None)
     return HermesApp(settings, clock=clock)
-
-
-def _check_places(settings: Settings, *, home: bool, profile: bool, db: bool) -> None:
-    """Refuse what was named and is not there: a mistyped name must not look like an empty store."""
-    named = (
-        ("--db", db, settings.db_path, f"there is no database {settings.db_path}"),
-        ("--home", home, settings.home, f"there is no folder {settings.home}"),
-        (
-            "--profile",
-            profile and not db,
-            settings.folder,
-            f"there is no profile {settings.profile!r} in {settings.home}",
-        ),
-    )
-    for option, was_named, place, sentence in named:
-        if was_named and not place.exists():
-            raise ConfigError(f"{sentence}; talking with it makes it: `hermes {option} …`", origin=f"option {option}")
 
 
 class HermesApp:
@@ -114,7 +100,7 @@ class HermesApp:
         self._closed = False
         self._notices: list[str] = list(settings.notices)
         self._passing: list[SessionSource] = []
-        self._desk = SessionDesk(lambda: self.store, self.hooks, settings, self.clock)
+        self._desk = SessionDesk(lambda: self.store, self.hooks, settings, self.clock, self._wake)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -151,7 +137,7 @@ class HermesApp:
             ALL_SPECS,
             builtins,
             self.settings,
-            cache_folder(self.settings),
+            self.settings.cache_folder,
             keep=(DEFAULT_FRONT_END,),
             optional=OPTIONAL,
         )
@@ -174,7 +160,27 @@ class HermesApp:
         if note:
             self._notices.append(note)
         self.hooks.fire("hermes_after_open", profile=self.profile, home=self.home)
-        return TurnService(self.store, self.clock, self.hooks, self.settings, self._desk)
+        return TurnService(self.store, self.clock, self.hooks, self.settings, desk=self._desk, waker=self._waker)
+
+    @property
+    def _wake_folder(self) -> str | None:
+        """Where processes that have this store open find each other."""
+        return f"{self.store.location}-wake" if self.store.durable else None
+
+    @cached_property
+    def _waker(self) -> LocalWaker:
+        from hermes_core.turns.waker import LocalWaker
+
+        return LocalWaker(self.store.change_mark, self._wake_folder)
+
+    def _wake(self, lineage_id: LineageId) -> None:
+        """Wake who waits for a lineage, or works in it, here or elsewhere; without an event loop where none runs."""
+        from hermes_core.turns.signals import signal_others
+
+        if "_waker" in self.__dict__:
+            self._waker.wake(lineage_id)
+        elif self._wake_folder is not None:
+            signal_others(self._wake_folder, lineage_id)
 
     @cached_property
     def sessions(self) -> SessionStore:
@@ -218,7 +224,7 @@ class HermesApp:
                 from hermes_core.plugins.choice import unknown_names
 
                 self._notices += unknown_names(
-                    self.settings, find_candidates(cache_folder(self.settings)), BUILTIN_NAMES
+                    self.settings, find_candidates(self.settings.cache_folder), BUILTIN_NAMES
                 )
             told, self._notices = self._notices, []
         return told
@@ -382,8 +388,3 @@ class HermesApp:
             self.hooks.close()
             if self._store is not None:
                 self._store.close()
-
-
-def cache_folder(settings: Settings) -> Path:
-    """Return where quick facts about the installation are kept."""
-    return settings.home / "cache"

@@ -1,4 +1,4 @@
-"""Where a program keeps its things: home, profile, folder, database. Nothing here touches the disk."""
+"""Where a program keeps its things: home, profile, folder, database. Nothing here writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from hermes_hookspecs.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CONFIG_FILE", "DEFAULT_PROFILE", "HOME_VARIABLE", "Places", "find_places"]
+    from hermes_core.config.sections import Settings
+
+__all__ = ["CONFIG_FILE", "DEFAULT_PROFILE", "HOME_VARIABLE", "Places", "check_places", "find_places"]
 
 CONFIG_FILE: Final = "config.toml"
 DEFAULT_PROFILE: Final = "default"
@@ -89,3 +91,20 @@ def _check_profile(name: str) -> None:
             "a letter or digit first"
         )
         raise ConfigError(msg, origin="option --profile")
+
+
+def check_places(settings: Settings, *, home: bool, profile: bool, db: bool) -> None:
+    """Refuse what was named and is not there: a mistyped name must not look like an empty store."""
+    named = (
+        ("--db", db, settings.db_path, f"there is no database {settings.db_path}"),
+        ("--home", home, settings.home, f"there is no folder {settings.home}"),
+        (
+            "--profile",
+            profile and not db,
+            settings.folder,
+            f"there is no profile {settings.profile!r} in {settings.home}",
+        ),
+    )
+    for option, was_named, place, sentence in named:
+        if was_named and not place.exists():
+            raise ConfigError(f"{sentence}; talking with it makes it: `hermes {option} …`", origin=f"option {option}")

@@ -202,6 +202,11 @@ class Settings:
         )
 
     @property
+    def cache_folder(self) -> Path:
+        """Return where quick facts about the installation are kept."""
+        return self.home / "cache"
+
+    @property
     def names_plugins(self) -> bool:
         """Return whether any setting names a plugin, which might not be installed."""
         return bool(self.plugin_tables or self.plugins.enable or self.plugins.disable or self.plugins.only)

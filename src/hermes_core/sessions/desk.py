@@ -27,15 +27,24 @@ class SessionDesk:
     """Finds, makes, binds, names and removes sessions. Thread-safe; blocks.
 
     :param store: returns the open store. hooks, clock, settings: of the profile.
+    :param wake: wakes who waits for a lineage, or works in it.
     """
 
-    def __init__(self, store: Callable[[], Store], hooks: Hooks, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        hooks: Hooks,
+        settings: Settings,
+        clock: Clock,
+        wake: Callable[[LineageId], None],
+    ) -> None:
         from hermes_core.sessions.single_flight import SingleFlight
 
         self._store = store
         self._hooks = hooks
         self._settings = settings
         self._clock = clock
+        self._wake = wake
         self._flights: SingleFlight[SessionEntry] = SingleFlight()
 
     # --- keys
@@ -207,6 +216,8 @@ class SessionDesk:
             return None
         if released.lineage is None:
             return None
+        if released.stopped is not None or released.superseded:
+            self._wake(released.lineage.id)
         self._tell_left(released.lineage.id)
         return store.summary(released.lineage.id, operator())
 
@@ -278,4 +289,6 @@ class SessionDesk:
             )
         self._hooks.fire("hermes_before_erase", lineage_id=lineage_id)
         self._hooks.flush()  # heard before anything is gone
-        return store.apply(Delete(lineage_id=lineage_id, now=self._clock.now(), presumed_dead=dead, force=force))
+        deleted = store.apply(Delete(lineage_id=lineage_id, now=self._clock.now(), presumed_dead=dead, force=force))
+        self._wake(lineage_id)
+        return deleted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["Ended", "TurnRun"]
 
 _log = getLogger(__name__)
+
+_SHORT_S = 0.05
+"""Seconds after which a turn begins to listen for its own revocation."""
 
 
 @attrs.frozen(kw_only=True)
@@ -221,14 +225,32 @@ class TurnRun:
     # --- the lease
 
     async def _renew(self) -> None:
-        """Renew until cancelled. :raises LeaseLost: the lease is gone."""
-        while True:
-            await asyncio.sleep(self._times.renew_s)
-            operation = Renew(fence=self._fence, now=self._clock.now(), ttl_ms=self._times.ttl_ms)
-            try:
-                await self._store.perform(operation)
-            except StoreBusy:
-                continue  # no reason to give the turn up: every write of it is fenced
+        """Renew until cancelled; a signal makes it look at once. :raises LeaseLost: the lease is gone."""
+        clock = asyncio.get_running_loop().time
+        due = clock() + self._times.renew_s
+        await asyncio.sleep(min(_SHORT_S, self._times.renew_s))  # most turns end before anybody could want to stop them
+        waiter = self._waker.enter(self._fence.lineage_id)
+        try:
+            await self._check_lease()  # whatever happened before anybody listened
+            while True:
+                if await waiter.wait(max(0.0, due - clock()), look=False):
+                    await self._check_lease()
+                if clock() >= due:
+                    await self._renew_once()
+                    due = clock() + self._times.renew_s
+        finally:
+            self._waker.leave(waiter)
+
+    async def _check_lease(self) -> None:
+        lineage_id = self._fence.lineage_id
+        lease = await asyncio.wrap_future(self._store.submit_read(lambda reader: reader.lease(lineage_id)))
+        if lease is None or lease.token != self._fence.token:
+            raise LeaseLost(lineage_id, self._fence.token)
+
+    async def _renew_once(self) -> None:
+        operation = Renew(fence=self._fence, now=self._clock.now(), ttl_ms=self._times.ttl_ms)
+        with suppress(StoreBusy):  # no reason to give the turn up: every write of it is fenced
+            await self._store.perform(operation)
 
     # --- the end
 

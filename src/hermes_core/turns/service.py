@@ -10,7 +10,6 @@ from hermes_core.inbox.door import waiting_draft
 from hermes_core.turns.engine import TurnEngine, TurnRequest
 from hermes_core.turns.functions import FunctionAgent
 from hermes_core.turns.waiting import LeaseTimes
-from hermes_core.turns.waker import LocalWaker
 from hermes_hookspecs.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_core.config.sections import Settings
     from hermes_core.hooks import Hooks
     from hermes_core.sessions.desk import SessionDesk
+    from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
     from hermes_hookspecs.ports.app import TurnResult
@@ -35,13 +35,15 @@ DEFAULT_AGENT = "recall"
 class TurnService:
     """Runs turns for callers who wait."""
 
-    def __init__(self, store: Store, clock: Clock, hooks: Hooks, settings: Settings, desk: SessionDesk) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, hooks: Hooks, settings: Settings, *, desk: SessionDesk, waker: LocalWaker
+    ) -> None:
         self._store = store
         self._clock = clock
         self._hooks = hooks
         self._settings = settings
         self._desk = desk
-        self.waker = LocalWaker(store.change_mark)
+        self.waker = waker
 
     @cached_property
     def engine(self) -> TurnEngine:

@@ -144,6 +144,7 @@ class TurnWait:
                 if begun is not None:
                     return begun
                 await self._tell(in_the_way)
+                waiter.watch(None if look.lease is None else look.lease.holder)
                 await waiter.wait(max(0.001, min(1.0, self._times.wait_s - self.waited_s)))
         finally:
             self._waker.leave(waiter)

@@ -1,15 +1,20 @@
-"""Waking waiters: at once inside a process; across processes by looking at the store."""
+"""Waking waiters: at once in a process and between those of a host; looking at the store is the safety net."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from threading import Lock
 from typing import TYPE_CHECKING
+
+from hermes_core.turns.signals import CAN_SIGNAL, Ear, open_process, signal_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LOOK_AGAIN_S", "LocalWaker"]
+    from hermes_hookspecs.turns import LeaseHolder
+
+__all__ = ["LOOK_AGAIN_S", "LocalWaker", "Waiter"]
 
 LOOK_AGAIN_S = 0.1
 """Seconds after which a waiter looks whether another process has written."""
@@ -17,35 +22,40 @@ _FIRST_LOOK_S = 0.005
 
 
 class LocalWaker:
-    """Wakes who waits for a topic (:class:`~hermes_hookspecs.ports.services.Waker`).
+    """Wakes who waits for a topic on this host (:class:`~hermes_hookspecs.ports.services.Waker`).
 
     A waiter also wakes when another process has committed: it looks at ``mark`` after 5 ms, then ever more seldom, at
     most every :data:`LOOK_AGAIN_S` seconds.
 
     :param mark: returns a number that differs when anybody has committed, in microseconds.
+    :param folder: where processes of this host find each other; ``None`` for a store that no other process has.
     """
 
-    def __init__(self, mark: Callable[[], int]) -> None:
+    def __init__(self, mark: Callable[[], int], folder: str | None = None) -> None:
         self._mark = mark
-        self._waiters: dict[str, set[_Waiter]] = {}
+        self._folder = folder if CAN_SIGNAL else None
+        self._waiters: dict[str, set[Waiter]] = {}
         self._lock = Lock()
 
     def wake(self, topic: str) -> None:
-        """Wake everybody who waits for ``topic``, on whatever loop; never blocks."""
+        """Wake everybody who waits for ``topic``, on whatever loop and in whatever process; never blocks."""
         with self._lock:
             waiters = tuple(self._waiters.get(topic, ()))
         for waiter in waiters:
             waiter.wake()
+        if self._folder is not None:
+            signal_others(self._folder, topic)
 
-    def enter(self, topic: str) -> _Waiter:
+    def enter(self, topic: str) -> Waiter:
         """Return a waiter that hears every wake from now on: enter, look, then wait, and none can be lost."""
-        waiter = _Waiter(topic, asyncio.get_running_loop(), self._mark)
+        waiter = Waiter(topic, asyncio.get_running_loop(), self._mark, self._folder)
         with self._lock:
             self._waiters.setdefault(topic, set()).add(waiter)
         return waiter
 
-    def leave(self, waiter: _Waiter) -> None:
+    def leave(self, waiter: Waiter) -> None:
         """Let go of a waiter."""
+        waiter.close()
         with self._lock:
             waiters = self._waiters.get(waiter.topic, set())
             waiters.discard(waiter)
@@ -61,25 +71,57 @@ class LocalWaker:
             self.leave(waiter)
 
 
-class _Waiter:
-    """One wait of one task."""
+class Waiter:
+    """One wait of one task, on one loop; :meth:`LocalWaker.leave` lets go of what it holds."""
 
-    def __init__(self, topic: str, loop: asyncio.AbstractEventLoop, mark: Callable[[], int]) -> None:
+    def __init__(
+        self, topic: str, loop: asyncio.AbstractEventLoop, mark: Callable[[], int], folder: str | None
+    ) -> None:
         self.topic = topic
         self._loop = loop
         self._event = asyncio.Event()
         self._mark = mark
         self._seen = mark()
+        self._folder = folder
+        self._ear: Ear | None = None
+        self._watched: LeaseHolder | None = None
+        self._process = -1
 
     def wake(self) -> None:
+        """Wake the task; from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._event.set)
         except RuntimeError:
             return  # its loop is closed: nobody waits any more
 
-    async def wait(self, timeout_s: float) -> bool:
-        """Return whether something happened since the last wait; looks at the store from time to time."""
-        step = _FIRST_LOOK_S
+    def watch(self, holder: LeaseHolder | None) -> None:
+        """Wake, too, when the process of ``holder`` ends; the one watched before is let go."""
+        if holder == self._watched:
+            return
+        self._let_process_go()
+        self._watched = holder
+        if holder is None:
+            return
+        try:
+            descriptor = open_process(holder)
+        except ProcessLookupError:
+            self._event.set()
+            return
+        if descriptor is not None:
+            self._process = descriptor
+            self._loop.add_reader(descriptor, self._event.set)
+
+    async def wait(self, timeout_s: float, *, look: bool = True) -> bool:
+        """Return whether something happened since the last wait.
+
+        The first call in a store that other processes have returns at once: it begins to listen to them, and what they
+        did until then has to be looked at.
+
+        :param look: ``False``: only signals count, not that somebody has written.
+        """
+        if self._begin_to_listen():
+            return True
+        step = _FIRST_LOOK_S if look else timeout_s
         deadline = self._loop.time() + timeout_s
         while True:
             left = deadline - self._loop.time()
@@ -87,9 +129,8 @@ class _Waiter:
                 async with asyncio.timeout(max(0.0, min(step, left))):
                     await self._event.wait()
             except TimeoutError:
-                mark = self._mark()
-                if mark != self._seen:
-                    self._seen = mark
+                if look and self._mark() != self._seen:
+                    self._seen = self._mark()
                     return True
                 if left <= step:
                     return False
@@ -98,3 +139,40 @@ class _Waiter:
                 self._event.clear()
                 self._seen = self._mark()
                 return True
+
+    def _begin_to_listen(self) -> bool:
+        """Bind the socket, once; say whether that was done now."""
+        folder, self._folder = self._folder, None
+        if folder is None:
+            return False
+        try:
+            self._ear = Ear(folder, self.topic)
+            self._loop.add_reader(self._ear.fileno(), self._heard)
+        except (OSError, NotImplementedError):
+            self._close_ear()  # a read-only folder, say: looking at the store does it, too
+            return False
+        return True
+
+    def _heard(self) -> None:
+        if self._ear is not None:
+            self._ear.drain()
+        self._event.set()
+
+    def close(self) -> None:
+        """Let go of socket and process; called by :meth:`LocalWaker.leave`."""
+        self._let_process_go()
+        self._close_ear()
+
+    def _close_ear(self) -> None:
+        ear, self._ear = self._ear, None
+        if ear is not None:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(ear.fileno())
+            ear.close()
+
+    def _let_process_go(self) -> None:
+        descriptor, self._process = self._process, -1
+        if descriptor >= 0:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(descriptor)
+            os.close(descriptor)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import attrs
+
 from hermes_core.storage.sqlite.handlers.tips import reopen_tip, said_at
-from hermes_core.storage.sqlite.handlers.transcript import ReadyRows, store_rows
+from hermes_core.storage.sqlite.handlers.transcript import ReadyRows, message_of, store_rows
 from hermes_core.storage.sqlite.handlers.turn_ends import break_off
 from hermes_core.storage.sqlite.queries import inbox, lineages, transcripts, turns
 from hermes_core.storage.sqlite.rows import holder_text, ids_text
 from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.operations import Begun, Busy, Changed, NothingWaiting, NotYourTurn
-from hermes_hookspecs.turns import INTERRUPTED, LeaseStamp
+from hermes_hookspecs.turns import ACTIVE, INTERRUPTED, Lease, LeaseStamp, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hermes_core.storage.sqlite.transaction import Transaction
-    from hermes_hookspecs.ids import SessionId
+    from hermes_hookspecs.ids import LineageId, SessionId
     from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import Begin, BeginResult
-    from hermes_hookspecs.turns import Turn
 
     StandRow = tuple[int, SessionId, int, int, str | None, str | None]
 
@@ -42,7 +44,7 @@ TAKE_LEASE = """
         lease_ttl_ms = :ttl,
         turn_no = :turn_no, turn_id = :turn_id, open_calls = NULL,
         last_activity = iif(:touch, max(last_activity, :now), last_activity)
-    WHERE no = :no
+    WHERE no = :no RETURNING version
 """
 CLAIM = "UPDATE inbox SET status = 'claimed', attempts = attempts + 1 WHERE id = ?"
 STORED = "SELECT 1 FROM messages WHERE lineage_no = ? AND inbox_id = ?"
@@ -62,7 +64,7 @@ def begin(operation: Begin) -> Callable[[Transaction], BeginResult]:
             raise SessionNotFound(operation.lineage_id)
         lineage_no, tip, token, renewals, held_by, turn_id = cast("StandRow", found)  # columns of STAND
         if held_by == holder and turn_id == operation.turn_id:
-            return _begun(tx, operation, lineage_no, tip, None)
+            return _begun_before(tx, operation, lineage_no, tip)
         if held_by is not None and LeaseStamp(token, renewals) != operation.presumed_dead:
             lease = turns.lease(tx, operation.lineage_id)
             if lease is not None:
@@ -72,16 +74,32 @@ def begin(operation: Begin) -> Callable[[Transaction], BeginResult]:
             return items
         interrupted = break_off(tx, lineage_no, INTERRUPTED, DEAD, operation.now) if turn_id is not None else None
         if not operation.maintenance:
-            reopen_tip(tx, operation.lineage_id)
-        for source in {item.source for item in items}:
-            said_at(tx, operation.lineage_id, source)
-        _start(tx, operation, items, holder, lineage_no=lineage_no, tip=tip, token=token + 1)
+            _go_on(tx, operation.lineage_id, items)
+        turn, rows, version = _start(tx, operation, items, holder, lineage_no=lineage_no, tip=tip, token=token + 1)
         snapshot = operation.snapshot
         if snapshot is not None:
             tx.run(FREEZE, (snapshot.model, snapshot.model_config, snapshot.system_prompt, tip))
-        return _begun(tx, operation, lineage_no, tip, interrupted)
+        session = lineages.session_of(tx, tip)
+        if session is None:
+            raise SessionNotFound(operation.lineage_id)
+        return Begun(
+            turn=turn,
+            lease=_lease(operation, token + 1),
+            session=session,
+            items=tuple([attrs.evolve(item, status="claimed", attempts=item.attempts + 1) for item in items]),
+            rows=rows,
+            interrupted=interrupted,
+            version=version,
+        )
 
     return work
+
+
+def _go_on(tx: Transaction, lineage_id: LineageId, items: Sequence[InboxItem]) -> None:
+    """The lineage is spoken in again: an ended tip is reopened, and what is said elsewhere makes it private."""
+    reopen_tip(tx, lineage_id)
+    for source in {item.source for item in items}:
+        said_at(tx, lineage_id, source)
 
 
 def _choose(tx: Transaction, operation: Begin) -> list[InboxItem] | NotYourTurn | Changed | NothingWaiting:
@@ -112,33 +130,44 @@ def _address(item: InboxItem) -> tuple[str, str | None, str | None]:
 
 
 def _start(
-    tx: Transaction, operation: Begin, items: Sequence[InboxItem], holder: str, *, lineage_no: int, tip: str, token: int
-) -> None:
-    """Take the lease, write the turn, claim the rows, store their user rows."""
-    first = items[0] if items else None
-    entrance = operation.holder.entrance
+    tx: Transaction,
+    operation: Begin,
+    items: Sequence[InboxItem],
+    holder: str,
+    *,
+    lineage_no: int,
+    tip: SessionId,
+    token: int,
+) -> tuple[Turn, tuple[Message, ...], int]:
+    """Take the lease, write the turn, claim the rows, store their user rows.
+
+    :returns: the turn, its user rows, and the version of the lineage.
+    """
+    turn = _turn(operation, items, tip, token)
+    entrance = turn.entrance
     turn_no = tx.insert(
         INSERT_TURN,
         (
-            operation.turn_id,
-            operation.lineage_id,
+            turn.id,
+            turn.lineage_id,
             tip,
             token,
             entrance.platform,
             entrance.account_id,
             entrance.terminal,
-            operation.holder.session_key,
-            None if first is None else first.source.participant,
-            None if first is None else first.source.user_name,
-            ids_text(item.id for item in items),
-            operation.now,
-            1 if first is None else first.attempts + 1,
+            turn.session_key,
+            turn.user_id,
+            turn.user_name,
+            ids_text(turn.inbox_ids),
+            turn.started_at,
+            turn.attempt,
         ),
     )
     drafts = operation.drafts if items else ()
     # A retry finds the user row of the first try.
-    rows = ReadyRows([draft for draft in drafts if tx.one(STORED, (lineage_no, draft.inbox_id)) is None])
-    tx.run(
+    fresh = [draft for draft in drafts if tx.one(STORED, (lineage_no, draft.inbox_id)) is None]
+    rows = ReadyRows(fresh)
+    taken = tx.one(
         TAKE_LEASE,
         {
             "now": operation.now,
@@ -155,11 +184,50 @@ def _start(
     )
     for item in items:
         tx.run(CLAIM, (item.id,))
-    store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)
+    ids = store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)
+    if len(fresh) == len(drafts):
+        stored = tuple([message_of(draft, number, turn) for draft, number in zip(fresh, ids, strict=True)])
+    else:
+        stored = transcripts.rows_of_turn(tx, lineage_no, operation.lineage_id, turn.inbox_ids)
+    return turn, stored, cast("tuple[int]", taken)[0]  # the row was there a statement ago
 
 
-def _begun(tx: Transaction, operation: Begin, lineage_no: int, tip: SessionId, interrupted: Turn | None) -> Begun:
-    """Everything as it stands behind the beginning, read back."""
+def _turn(operation: Begin, items: Sequence[InboxItem], tip: SessionId, token: int) -> Turn:
+    """The turn as it begins."""
+    source = items[0].source if items else None
+    return Turn(
+        id=operation.turn_id,
+        lineage_id=operation.lineage_id,
+        session_id=tip,
+        token=token,
+        entrance=operation.holder.entrance,
+        session_key=operation.holder.session_key,
+        user_id=None if source is None else source.participant,
+        user_name=None if source is None else source.user_name,
+        inbox_ids=tuple([item.id for item in items]),
+        started_at=operation.now,
+        ended_at=None,
+        outcome=ACTIVE,
+        reason="",
+        attempt=items[0].attempts + 1 if items else 1,
+    )
+
+
+def _lease(operation: Begin, token: int) -> Lease:
+    """The lease as it is taken."""
+    return Lease(
+        lineage_id=operation.lineage_id,
+        token=token,
+        renewals=0,
+        holder=operation.holder,
+        acquired_at=operation.now,
+        expires_at=operation.now + operation.ttl_ms,
+        ttl_ms=operation.ttl_ms,
+    )
+
+
+def _begun_before(tx: Transaction, operation: Begin, lineage_no: int, tip: SessionId) -> Begun:
+    """The same answer to the same begin once more: everything as it stands now, read back."""
     turn = turns.turn(tx, operation.turn_id)
     lease = turns.lease(tx, operation.lineage_id)
     session = lineages.session_of(tx, tip)
@@ -174,6 +242,6 @@ def _begun(tx: Transaction, operation: Begin, lineage_no: int, tip: SessionId, i
         session=session,
         items=tuple(item for item in items if item is not None),
         rows=rows,
-        interrupted=interrupted,
+        interrupted=None,
         version=cast("tuple[int]", version)[0],  # declared so
     )

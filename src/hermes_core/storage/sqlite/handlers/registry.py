@@ -38,7 +38,7 @@ MODULES = {
     "Withdraw": ("inbox", "withdraw"),
 }
 
-CLEAN_THEMSELVES = frozenset({"append"})
+CLEAN_THEMSELVES = frozenset({"append", "finish"})
 """Functions that see to clean text in their own, quicker way."""
 
 _HANDLERS: dict[type, Handler] = {}

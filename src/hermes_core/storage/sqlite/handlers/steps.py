@@ -65,13 +65,16 @@ def _fenced(tx: Transaction, fence: Fence) -> FencedRow:
     return cast("FencedRow", found)  # columns of FENCED
 
 
+def _is_clean(operation: Append | Finish) -> bool:
+    fence = operation.fence
+    return fence.lineage_id.isascii() and fence.turn_id.isascii() and drafts_are_clean(operation.drafts)
+
+
 def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
     """Work of :class:`~hermes_hookspecs.operations.Append`."""
-    fence = operation.fence
-    if not (fence.lineage_id.isascii() and fence.turn_id.isascii() and drafts_are_clean(operation.drafts)):
+    if not _is_clean(operation):
         operation = clean(operation)
-        fence = operation.fence
-    drafts, now = operation.drafts, operation.now
+    fence, drafts, now = operation.fence, operation.drafts, operation.now
     rows = ReadyRows(drafts)
     try:
         open_behind = open_calls_text(calls_left_open((), drafts))
@@ -102,6 +105,8 @@ def _append_looking(
 
 def finish(operation: Finish) -> Callable[[Transaction], Finished]:
     """Work of :class:`~hermes_hookspecs.operations.Finish`."""
+    if not (_is_clean(operation) and operation.reason.isascii() and not operation.usage):
+        operation = clean(operation)
     fence, now = operation.fence, operation.now
     split = next((n for n, draft in enumerate(operation.drafts) if draft.role != TOOL), len(operation.drafts))
     results, rest = operation.drafts[:split], operation.drafts[split:]

@@ -15,6 +15,7 @@ from hermes_hookspecs.messages import (
     KIND_INTERRUPTED,
     TOOL,
     USER,
+    Message,
     MessageDraft,
     closing_text,
     preview_of,
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
     from hermes_core.storage.sqlite.rows import OpenCall
     from hermes_core.storage.sqlite.transaction import SQLiteValue, Transaction
     from hermes_hookspecs.ids import MessageId
+    from hermes_hookspecs.turns import Turn
 
     Row = tuple[SQLiteValue, ...]
 
-__all__ = ["ReadyRows", "closing_rows", "store_rows", "synthetic_results"]
+__all__ = ["ReadyRows", "closing_rows", "message_of", "store_rows", "synthetic_results"]
 
 INSERT = """
     INSERT INTO messages (lineage_no, session_id, turn_no, role, content, timestamp, sent, tool_calls, tool_call_id,
@@ -102,6 +104,29 @@ def store_rows(
     # Ids only grow and nobody else writes meanwhile, so those of one call stand side by side.
     (last,) = cast("tuple[int]", tx.one("SELECT last_insert_rowid()"))  # an integer, always
     return tuple(cast("Sequence[MessageId]", range(last - len(rows) + 1, last + 1)))  # they are message ids
+
+
+def message_of(draft: MessageDraft, message_id: MessageId, turn: Turn) -> Message:
+    """The row that a draft has become in a turn."""
+    return Message(
+        id=message_id,
+        lineage_id=turn.lineage_id,
+        session_id=turn.session_id,
+        turn_id=turn.id,
+        role=draft.role,
+        content=draft.content,
+        timestamp=draft.timestamp,
+        sent=draft.sent,
+        tool_calls=draft.tool_calls,
+        tool_call_id=draft.tool_call_id,
+        tool_name=draft.tool_name,
+        token_count=draft.token_count,
+        finish_reason=draft.finish_reason,
+        reasoning=draft.reasoning,
+        kind=draft.kind,
+        inbox_id=draft.inbox_id,
+        attachments=draft.attachments,
+    )
 
 
 def synthetic_results(calls: Iterable[OpenCall], now: int) -> list[MessageDraft]:
