@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -18,8 +20,11 @@ class FrontEnd:
     def __init__(self):
         self.arguments = None
         self.app = None
+        self.raises = None
 
     def main(self, arguments, open_app):
+        if self.raises is not None:
+            raise self.raises
         self.arguments = list(arguments)
         with open_app(home=self.home, overrides={"agent.runner": "echo"}, plugins=False) as app:
             self.app = app
@@ -118,7 +123,7 @@ def test_a_front_end_that_cannot_be_made_is_one_line_and_status_1(front_end, mon
         ([], None),
         (["--home", "x"], "x"),
         (["--home=x"], "x"),
-        (["--home="], ""),
+        (["--home="], None),
         (["sessions", "list", "--home", "x", "--json"], "x"),
         (["--home", "x", "--home=y"], "y"),
         (["--", "--home", "x"], None),
@@ -141,3 +146,102 @@ def test_home_profile_and_database_are_heeded_before_the_front_end_is_looked_for
     assert first.profile == "coder"
     assert first.db_path == tmp_path / "own.db"
     assert str(second.home) == str(tmp_path / "from-environment")
+
+
+# ------------------------------------------------------------------ what nobody else catches
+
+
+@pytest.mark.parametrize(
+    ("offer", "why"),
+    [
+        (lambda: "abc", "TypeError: a str is no front end: it has no 'name'"),
+        (
+            lambda: SimpleNamespace(name="x", main=None),
+            "TypeError: a SimpleNamespace is no front end: its 'main' is None",
+        ),
+        (lambda: sys.exit(9), "SystemExit: 9"),
+        (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_hook_that_gives_no_front_end_names_the_plugin(front_end, monkeypatch, capsys, offer, why):
+    front_end.plugin.hermes_front_end = offer
+
+    assert run(monkeypatch) == 1
+    assert capsys.readouterr().err == f"hermes: plugin 'fake' failed at call: hermes_front_end: {why}\n"
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file"), GeneratorExit(), SystemExit("\x1b[2J")])
+@pytest.mark.parametrize("where", ["before", "behind"])
+def test_an_exception_that_nobody_caught_is_one_line_and_status_70(front_end, monkeypatch, capsys, error, where):
+    def fails(*given, **rest):
+        raise error
+
+    if where == "before":
+        monkeypatch.setattr("hermes_core.plugins.find_front_end", fails)
+    front_end.raises = error
+
+    status = run(monkeypatch)
+
+    out, err = capsys.readouterr()
+    assert (status, out) == (70, "")
+    assert err.startswith(f"hermes: this should not happen: {type(error).__name__}")
+    assert err.endswith("(HERMES_DEBUG=1 shows where)\n")
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+
+
+def test_debugging_shows_where(front_end, monkeypatch, capsys):
+    monkeypatch.setenv("HERMES_DEBUG", "1")
+    front_end.raises = ValueError("boom")
+
+    assert run(monkeypatch) == 70
+
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("hermes: this should not happen: ValueError: boom\n")
+
+
+@pytest.mark.parametrize("stream", [None, "closed"])
+def test_nobody_to_tell_is_the_same_status(front_end, monkeypatch, tmp_path, stream):
+    if stream == "closed":
+        stream = (tmp_path / "err").open("w")
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    front_end.raises = ValueError("boom")
+
+    assert run(monkeypatch) == 70
+
+
+def test_the_persons_interrupt_is_status_130_without_a_word(front_end, monkeypatch, capsys):
+    front_end.raises = KeyboardInterrupt()
+
+    assert run(monkeypatch) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_front_end_may_leave_with_a_number(front_end, monkeypatch):
+    front_end.raises = SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        run(monkeypatch)
+
+
+def test_a_working_folder_that_was_deleted_is_one_line(tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    code = f"import os; os.rmdir({str(folder)!r}); from hermes_core.main import main; raise SystemExit(main())"
+    environment = {"HERMES_SESSIONS_HOME": "relative", "PATH": os.environ["PATH"]}
+
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        check=False,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (ran.returncode, ran.stdout) == (70, "")
+    assert ran.stderr.startswith("hermes: this should not happen: FileNotFoundError: ")
+    assert ran.stderr.count("\n") == 1

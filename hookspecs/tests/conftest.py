@@ -25,9 +25,12 @@ class Fates:
 
 @pytest.fixture
 def run_suite(tmp_path, monkeypatch):
-    """Return a function that runs a test file to its first failure; it finds ``things`` in its module ``planted``."""
+    """Return a function that runs a test file to its first failure; it finds ``things`` in its module ``planted``.
 
-    def run(source, **things):
+    ``only`` is the name of the one test to run, with all its parameters.
+    """
+
+    def run(source, *, only=None, **things):
         planted = types.ModuleType("planted")
         vars(planted).update(things)
         monkeypatch.setitem(sys.modules, "planted", planted)
@@ -36,7 +39,49 @@ def run_suite(tmp_path, monkeypatch):
         file.write_text(source, encoding="utf-8")
         fates = Fates()
         options = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull]
-        pytest.main([*options, "--rootdir", str(tmp_path), str(file)], plugins=[fates])
+        chosen = [] if only is None else ["-k", only]
+        pytest.main([*options, *chosen, "--rootdir", str(tmp_path), str(file)], plugins=[fates])
         return fates
+
+    return run
+
+
+SUITE = """
+import pytest
+import planted
+
+class TestMutant(planted.part):
+    durable = False
+
+    @pytest.fixture
+    def store(self):
+        store = planted.mutant()
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def another_store(self):
+        return planted.mutant()
+"""
+
+
+@pytest.fixture
+def run_mutant(run_suite):
+    """Return a function that runs a part of the storage suite on a store with a planted fault.
+
+    The fault is a class of stores, or what runs which operations of the in-memory store: operation -> handler.
+    """
+    from hermes_core.storage.memory import MemoryStore
+
+    def run(fault, part, *, only=None):
+        if isinstance(fault, type):
+            return run_suite(SUITE, only=only, mutant=fault, part=part)
+
+        class Mutant(MemoryStore):
+            def __init__(self):
+                super().__init__()
+                self._run = dict(self._run) | fault
+
+        return run_suite(SUITE, only=only, mutant=Mutant, part=part)
 
     return run

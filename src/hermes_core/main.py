@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from hermes_hookspecs.errors import HermesError
+from hermes_hookspecs.errors import HermesError, PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +24,23 @@ SWITCH_INTERVAL_S = 0.0005
 holds a store transaction up, and with it everybody else's (measured: mechanics, section 1)."""
 
 
+EXIT_SOFTWARE = 70
+EXIT_INTERRUPTED = 130
+
+
 def main() -> int:
-    """Run the command line and return its exit status."""
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    """Run the command line and return its exit status; what nobody else has caught becomes one line."""
     try:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         return _run(sys.argv[1:])
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BaseException as error:
+        if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+            raise
+        # A front end tells of its own errors: this comes from before it, from behind it, or from a plugin's
+        # exception that is none. Nobody stands above us.
+        return _last_resort(error)
     finally:
         # The interpreter collects garbage once more before it ends, and all of it goes with the process anyway: an
         # eighth of the time of a quick command.
@@ -40,10 +53,7 @@ def _run(arguments: Sequence[str]) -> int:
     except HermesError as error:
         return _complain(error)
     if front_end is None:
-        sys.stderr.write(
-            "hermes: no front end is installed, or it is disabled; `pip install hermes-sessions-cli` brings the "
-            "terminal\n"
-        )
+        _say("no front end is installed, or it is disabled; `pip install hermes-sessions-cli` brings the terminal")
         return 1
     return front_end.main(arguments, _open)
 
@@ -76,13 +86,32 @@ def _front_end(arguments: Sequence[str]) -> FrontEnd | None:
     settings = load_settings(
         None if home is None else Path(home), profile, {}, os.environ, db=None if db is None else Path(db)
     )
-    candidate = find_front_end(settings, settings.home / "cache", os.environ)
+    # Looking for a front end makes no home: whether it is to be made is known only when the options are understood.
+    cache = settings.cache_folder if settings.home.is_dir() else None
+    candidate = find_front_end(settings, cache, os.environ)
     if candidate is None:
         return None
     plugin = create(candidate.name, import_plugin(candidate), settings)
-    offer = getattr(plugin, "hermes_front_end", None)
-    found: FrontEnd | None = None if offer is None else offer()
-    return found
+    return _offered(candidate.name, plugin)
+
+
+def _offered(name: str, plugin: object) -> FrontEnd | None:
+    """Return what the plugin's hook gives, ``None`` where it gives none.
+
+    :raises PluginError: the hook failed, or gave something else.
+    """
+    from hermes_core.plugins.results import check_of
+    from hermes_core.plugins.stages import is_of_the_caller, one_line
+
+    hook = "hermes_front_end"
+    try:
+        offer = getattr(plugin, hook, None)
+        # The check has said that it is one.
+        return None if offer is None else cast("FrontEnd | None", check_of(hook)(name, offer()))
+    except BaseException as error:
+        if is_of_the_caller(error):
+            raise
+        raise PluginError(name, "call", f"{hook}: {one_line(error)}") from error
 
 
 def _option(arguments: Sequence[str], name: str) -> str | None:
@@ -95,12 +124,46 @@ def _option(arguments: Sequence[str], name: str) -> str | None:
             value = argument[len(name) + 1 :]
         elif argument == name and place + 1 < len(arguments):
             value = arguments[place + 1]
-    return value
+    return value if value is not None and value.strip() else None  # a blank one is the front end's to refuse
 
 
 def _complain(error: HermesError) -> int:
-    sys.stderr.write(f"hermes: {error}\n")
+    if _debugging():
+        _show_traceback(error)
+    _say(str(error))
     return error.exit_code
+
+
+def _last_resort(error: BaseException) -> int:
+    """Tell what should not happen in one line; ``HERMES_DEBUG=1`` shows where."""
+    from hermes_core.plugins.stages import one_line
+
+    debugging = _debugging()
+    if debugging:
+        _show_traceback(error)
+    _say(f"this should not happen: {one_line(error)}{'' if debugging else ' (HERMES_DEBUG=1 shows where)'}")
+    return EXIT_SOFTWARE
+
+
+def _debugging() -> bool:
+    return os.environ.get("HERMES_DEBUG", "") not in ("", "0")
+
+
+def _show_traceback(error: BaseException) -> None:
+    import traceback
+
+    with suppress(OSError, ValueError):
+        traceback.print_exception(error)
+
+
+def _say(text: str) -> None:
+    """Print one line to stderr, where there is one: the exit status tells as well."""
+    from hermes_core.plugins.stages import printable
+
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"hermes: {printable(text)}\n")
+            sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def test_each_run_without_a_terminal_is_a_session_of_its_own_and_leaves_no_route
         assert hermes("-q", text, "--agent", "echo").out == f"echo 1: {text}\n"
 
     assert len(hermes.json("sessions", "list")) == 2
-    assert hermes.json("routes", "list") == []
+    assert hermes.json("routes", "list", "--all") == []
 
 
 def test_lines_of_a_pipe_are_messages_and_commands_in_order(hermes):

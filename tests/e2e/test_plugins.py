@@ -99,7 +99,7 @@ def test_the_list_says_what_is_wrong_with_a_broken_one(hermes, site):
     assert "failed at import" in row
     assert "RuntimeError: no way" in row
     assert "x-broken" in row
-    assert "'broken'" in ran.err
+    assert ran.err == ""  # the row says it
     assert stages(hermes, site.env)["shout"] == "loaded"
 
 

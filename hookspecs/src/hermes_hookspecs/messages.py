@@ -126,9 +126,11 @@ class MessageDraft:
     attachments: tuple[Attachment, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, weakref_slot=False)
 class Message:
     """A stored row. Fields as in :class:`MessageDraft`, and where it stands.
+
+    There are many of them at a time: no weak references to one, which also lets a store fill them quickly.
 
     Attributes:
         id: orders all rows of a store. turn_id: leads to platform, account, key, user and entrance;

@@ -6,7 +6,10 @@ import json
 
 import pytest
 
-from hermes_hookspecs.errors import LeaseBusy, LeaseLost, StoreFull
+from hermes_hookspecs.errors import AgentFailed, LeaseBusy, LeaseLost, SessionNotFound, StoreFull
+from hermes_hookspecs.source import SessionSource
+
+CHAT = SessionSource(platform="cli", chat_id="pts-9", user_id="ming")
 
 
 def listed(hermes):
@@ -139,7 +142,7 @@ def test_a_turn_that_was_stopped_elsewhere_is_told_and_the_lines_go_on(hermes, a
 
     assert ran.status == 1
     assert "two" in ran.out
-    assert ran.err.startswith("hermes: the lease of L1 ")
+    assert ran.err == "hermes: the turn was stopped from elsewhere; what it had stored is kept\n"
 
 
 def test_a_store_that_fails_ends_the_lines_with_its_own_status(hermes, app, monkeypatch):
@@ -151,3 +154,93 @@ def test_a_store_that_fails_ends_the_lines_with_its_own_status(hermes, app, monk
     ran = hermes(stdin="one\ntwo\n")
 
     assert (ran.status, ran.out, ran.err) == (74, "", "hermes: no space left\n")
+
+
+@pytest.fixture
+def gone(app, monkeypatch):
+    """Let the session be deleted, as from another terminal, before the line ``two`` is taken."""
+    from hermes_cli.conversation import Conversation
+
+    take = Conversation.take
+
+    async def deleted_before_two(self, text, **more):
+        if text in ("two", "/title two"):
+            app.delete_session(self.entry.lineage_id)
+        return await take(self, text, **more)
+
+    monkeypatch.setattr(Conversation, "take", deleted_before_two)
+
+
+GONE = "hermes: this session is gone: it was deleted from elsewhere; your next message begins a new one\n"
+
+
+def test_a_session_deleted_meanwhile_is_told_and_the_next_message_begins_a_new_one(hermes, gone):
+    ran = hermes(stdin="one\ntwo\nthree\n")
+
+    assert (ran.status, ran.out) == (1, "echo 1: one\necho 1: three\n")
+    assert ran.err == GONE
+    assert [row["preview"] for row in listed(hermes)] == ["three"]
+
+
+def test_a_command_in_a_session_deleted_meanwhile_says_so_too(hermes, gone):
+    ran = hermes(stdin="one\n/title two\n/status\nthree\n")
+
+    assert ran.out.splitlines()[-1] == "echo 1: three"
+    assert "none yet; your next message begins one" in ran.out
+    assert ran.err == f"{GONE}There is no session yet; send a message first.\n"
+
+
+def test_a_session_deleted_while_its_turn_runs_is_told_as_gone(hermes, app, monkeypatch):
+    ask = app.ask_async
+
+    async def deleted_while_it_runs(text, source, *, entry, **more):
+        if text != "one":
+            return await ask(text, source, entry=entry, **more)
+        app.delete_session(entry.lineage_id)
+        raise LeaseLost(entry.lineage_id, 7)
+
+    monkeypatch.setattr(app, "ask_async", deleted_while_it_runs)
+
+    ran = hermes(stdin="one\ntwo\n")
+
+    assert (ran.status, ran.out, ran.err) == (1, "echo 1: two\n", GONE)
+
+
+def test_a_message_settled_by_a_reset_is_told_and_the_next_begins_a_new_session(hermes, app, monkeypatch):
+    ask = app.ask_async
+
+    async def first_is_settled(text, source, *, entry, **more):
+        if text == "two":
+            raise SessionNotFound(entry.lineage_id)
+        return await ask(text, source, entry=entry, **more)
+
+    monkeypatch.setattr(app, "ask_async", first_is_settled)
+
+    ran = hermes(stdin="one\ntwo\nthree\n")
+
+    assert ran.err == "hermes: this session was reset from elsewhere; your next message begins a new one\n"
+    assert ran.out == "echo 1: one\necho 1: three\n"
+    assert len(listed(hermes)) == 2
+
+
+def test_help_names_the_way_out_under_the_other_commands(hermes):
+    *commands, way_out = hermes(stdin="/help\n").out.splitlines()
+
+    assert way_out.split()[0] == "/quit"
+    assert way_out.index("leave") == next(line.index("what can be") for line in commands if line.startswith("/help"))
+
+
+def test_going_on_behind_a_failed_turn_says_what_to_do(hermes, app):
+    def fail(turn):
+        raise RuntimeError("no model today")
+
+    entry = app.new_session(CHAT)
+    with pytest.raises(AgentFailed):
+        app.ask("hello", CHAT, entry=entry, agent=fail)
+
+    ran = hermes("-r", entry.session_id, "-q", "again")
+    after = hermes("-r", entry.session_id, "-q", "and again")
+
+    assert "hermes: The last turn failed" in ran.err
+    assert "send the message again" in ran.err
+    assert "The last turn" not in after.err

@@ -128,6 +128,31 @@ def test_show_says_who_runs_a_turn(script, start, toys):
     assert listed(script) == []
 
 
+def test_a_turn_whose_process_was_killed_is_told_as_interrupted_until_the_message_is_sent_again(script, start, toys):
+    holder = start("-q", "hello", "--agent", "toy-waiting", env=toys)
+    assert holder.stdout.readline() == b"begun\n"
+    holder.kill()
+    holder.wait(60)
+    (row,) = listed(script)
+    session_id = row["session_id"]
+
+    shown = script("sessions", "show", session_id)
+    table = script("sessions", "list")
+    record = json.loads(script("sessions", "show", session_id, "--json").out)
+    again = script("-r", session_id, "-q", "hello", "--agent", "echo")
+
+    assert "turn      interrupted in cli/default/run-" in shown.out
+    assert "its process is gone" in shown.out
+    assert shown.err == "The last turn was interrupted; send the message again to have it answered.\n"
+    assert table.out.splitlines()[1].endswith("  interrupted")
+    assert row["turn_state"].startswith("interrupted in ")
+    assert (record["running"], record["turn_state"]) == (None, row["turn_state"])
+    assert "hermes: The last turn was interrupted; send the message again" in again.err
+    after = script("sessions", "show", session_id)
+    assert (after.err, "interrupted in" in after.out) == ("", False)
+    assert "STATE" not in script("sessions", "list").out
+
+
 def test_a_quick_command_loads_nothing_that_it_does_not_draw_with(script, environment):
     script("-q", "hello")
     program = (

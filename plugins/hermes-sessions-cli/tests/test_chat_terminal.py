@@ -116,6 +116,43 @@ def test_control_c_stops_the_answer_and_the_chat_goes_on(chat, script, toys):
     assert record["messages"][-1]["kind"] == "closing"
 
 
+def test_a_session_deleted_under_an_open_chat_is_told_and_the_chat_goes_on(chat, script):
+    terminal = chat("--agent", "echo").ready()
+    terminal.send("one\r").expect("echo 1: one").ready()
+    script("sessions", "delete", listed(script)[0]["session_id"], "--yes")
+
+    terminal.send("two\r").expect("this session is gone").ready()
+    terminal.send("three\r").expect("echo 1: three").ready().send("\x04")
+
+    assert terminal.end() == 0
+    assert [row["preview"] for row in listed(script)] == ["three"]
+
+
+def test_a_terminal_that_waits_says_for_whom(chat, script, start, toys):
+    holder = start("-q", "hello", "--agent", "toy-waiting", env=toys)
+    assert holder.stdout.readline() == b"begun\n"
+    terminal = chat("-r", listed(script)[0]["session_id"], "--agent", "echo", columns=120).ready()
+
+    terminal.send("me too\r").expect("... waiting for cli/default/run-").expect(f"(process {holder.pid} on ")
+    holder.kill()
+    terminal.expect("echo 2: me too").ready().send("\x04")
+
+    assert terminal.end() == 0
+
+
+def test_the_recap_ends_with_what_to_do_where_the_last_message_has_no_answer(chat, script, start, toys):
+    holder = start("-q", "hello", "--agent", "toy-waiting", env=toys)
+    assert holder.stdout.readline() == b"begun\n"
+    holder.kill()
+    holder.wait(60)
+
+    terminal = chat("-r", listed(script)[0]["session_id"], "--agent", "echo").ready()
+
+    assert "The last turn was interrupted; send the message again to have it answered." in plain(terminal.shown)
+    terminal.send("\x04")
+    assert terminal.end() == 0
+
+
 def test_pasted_lines_are_one_message(chat, script):
     terminal = chat("--agent", "echo").ready()
 

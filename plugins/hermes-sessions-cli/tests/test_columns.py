@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from hermes_cli.columns import clip, display_width, layout, prefix_of, wrap
+from hermes_cli.columns import clip, clip_middle, display_width, layout, prefix_of, wrap
 
 CODER = "👩‍💻"
 ROWS = [
@@ -87,3 +87,17 @@ def test_wrapping_keeps_indentation_and_breaks_at_blanks():
 
 def test_no_rows_are_no_lines():
     assert layout([], width=80, giving=0) == []
+
+
+@pytest.mark.parametrize("text", ["agent:main:feishu:dm:chat=oc_1", "周报汇总" * 9, f"a{CODER}" * 20])
+@pytest.mark.parametrize("width", [8, 15, 29])
+def test_a_cut_in_the_middle_keeps_both_ends(text, width):
+    cut = clip_middle(text, width)
+
+    assert wcswidth(cut) <= width
+    head, tail = cut.split("…")
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert head
+    assert tail
+    assert clip_middle(text, 200) == text

@@ -139,11 +139,11 @@ def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(hermes, two, 
 
 
 def test_a_missing_folder_is_one_line(hermes, two, tmp_path):
-    ran = hermes("sessions", "export", str(tmp_path / "no" / "all.jsonl"))
+    target = tmp_path / "no" / "all.jsonl"
 
-    assert ran.status == 74
-    assert ran.err.startswith("hermes: No such file or directory: ")
-    assert ran.err.count("\n") == 1
+    ran = hermes("sessions", "export", str(target))
+
+    assert (ran.status, ran.err) == (74, f"hermes: No such file or directory: {target}\n")
 
 
 def test_a_device_is_written_to_not_replaced(hermes, two):
@@ -155,3 +155,79 @@ def test_an_empty_store_exports_nothing(hermes):
     ran = hermes("sessions", "export")
 
     assert (ran.status, ran.out) == (0, "")
+
+
+# ------------------------------------------------------------------ what is never written over
+
+
+def files_in(folder):
+    """Return what files there are; read they are not, since closing one drops the locks of this process on it."""
+    return {path: (path.lstat().st_ino, path.lstat().st_size) for path in folder.rglob("*") if not path.is_dir()}
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-gate-next", "-anything"])
+@pytest.mark.parametrize("by", ["name", "link", "hard link", "detour"])
+def test_the_store_and_what_stands_beside_it_are_never_written_over(hermes, two, app, tmp_path, suffix, by):
+    kept = app.store.location + suffix
+    target = tmp_path / "out.jsonl"
+    if by == "link":
+        target.symlink_to(kept)
+    elif by == "hard link":
+        if not os.path.exists(kept):
+            open(kept, "x").close()
+        os.link(kept, target)
+    else:
+        target = kept if by == "name" else tmp_path / "home" / ".." / "home" / os.path.basename(kept)
+    before = files_in(tmp_path)
+
+    ran = hermes("sessions", "export", str(target))
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith(f"hermes: {target} ")
+    assert ran.err.count("\n") == 1
+    assert files_in(tmp_path) == before
+    assert hermes("sessions", "export").out.count("\n") == 2
+
+
+@pytest.mark.parametrize("place", ["config.toml", "profiles/x/config.toml", "cache/plugins.bin", "cache/new", "cache"])
+def test_settings_and_cache_are_never_written_over(hermes, two, tmp_path, place):
+    target = tmp_path / "home" / place
+    (tmp_path / "home" / "cache").mkdir(exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    before = files_in(tmp_path / "home")
+
+    ran = hermes("sessions", "export", str(target))
+
+    assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert files_in(tmp_path / "home") == before
+
+
+@pytest.mark.parametrize("name", ["other.db", "other.db-wal", "other.db-gate-next"])
+def test_no_other_database_is_written_over(hermes, two, tmp_path, name):
+    (tmp_path / "other.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+    before = files_in(tmp_path)
+
+    ran = hermes("sessions", "export", str(tmp_path / name))
+
+    assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert files_in(tmp_path) == before
+
+
+def test_a_database_that_has_the_name_of_a_file_in_the_folder_stays(hermes, two, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    kept = folder / f"{two[0].session_id}.jsonl"
+    kept.write_bytes(b"SQLite format 3\0")
+
+    ran = hermes("sessions", "export", str(folder))
+
+    assert (ran.status, kept.read_bytes()) == (2, b"SQLite format 3\0")
+
+
+@pytest.mark.parametrize("name", ["state.db.jsonl", "a-b.jsonl", "-", "config.toml"])
+def test_an_ordinary_file_is_written_and_written_again(hermes, two, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+
+    first, second = (hermes("sessions", "export", name) for _ in range(2))
+
+    assert (first.status, second.status) == (0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
@@ -27,16 +28,25 @@ def test_the_plugin_brings_the_front_end():
     assert front_end.name == "cli"
 
 
-def test_options_reach_the_app(app):
-    seen = {}
+@pytest.fixture
+def opened_with():
+    """Return a function that gives the options with which a command line opens the app."""
 
-    def open_app(**options):
-        seen.update(options)
-        raise StoreBusy("locked")
+    def opened_with(*arguments):
+        seen = {}
 
-    CliFrontEnd().main(
-        ["--home", "/h", "--db=/d", "--profile", "p", "--no-plugins", "-q", "x", "--agent", "a"], open_app
-    )
+        def open_app(**options):
+            seen.update(options)
+            raise StoreBusy("locked")
+
+        CliFrontEnd().main(arguments, open_app)
+        return seen
+
+    return opened_with
+
+
+def test_options_reach_the_app(opened_with):
+    seen = opened_with("--home", "/h", "--db=/d", "--profile", "p", "--no-plugins", "-q", "x", "--agent", "a")
 
     assert seen == {
         "home": "/h",
@@ -44,7 +54,41 @@ def test_options_reach_the_app(app):
         "profile": "p",
         "plugins": False,
         "overrides": {"agent.runner": "a"},
+        "create": True,
     }
+
+
+def test_only_a_chat_may_make_what_is_not_there(opened_with):
+    chats = ([], ["-q", "x"], ["chat"], ["--agent", "echo"])
+    others = (["sessions", "list"], ["plugins", "list"], ["config", "show"], ["tea", "brew"], ["--help"])
+
+    assert [opened_with(*words)["create"] for words in chats] == [True] * 4
+    assert [opened_with(*words)["create"] for words in others] == [False] * 5
+
+
+@pytest.mark.parametrize("option", ["--home", "--profile", "--db"])
+def test_reading_makes_nothing_where_a_name_is_mistyped(script, tmp_path, option):
+    script("-q", "hello")
+    before = sorted(each.name for each in tmp_path.rglob("*"))
+    place = "wrok" if option == "--profile" else str(tmp_path / "wrok")
+
+    ran = script(option, place, "sessions", "list")
+
+    assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "wrok" in ran.err
+    assert sorted(each.name for each in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("option", ["--home", "--profile", "--db"])
+@pytest.mark.parametrize("value", [[], [""], [" "]])
+def test_a_place_without_a_name_is_one_line_and_exit_2(script, tmp_path, monkeypatch, option, value):
+    monkeypatch.chdir(tmp_path)
+
+    ran = script(option, *value)
+
+    assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert ran.err.startswith("hermes: ")
+    assert "should not happen" not in ran.err
 
 
 @pytest.mark.parametrize(
@@ -155,6 +199,22 @@ def test_a_command_of_a_plugin_runs_and_gives_its_status(hermes, app, monkeypatc
     assert "did you mean --shout" in hermes("sessions", "toy", "--shuot").err
 
 
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        ("hermes_no_such:brew", "ModuleNotFoundError: No module named 'hermes_no_such'"),
+        ("json:brew", "AttributeError: module 'json' has no attribute 'brew'"),
+    ],
+)
+def test_a_command_of_a_plugin_that_cannot_be_imported_is_named(hermes, app, monkeypatch, run, why):
+    monkeypatch.setattr(app, "cli_commands", lambda: [CliCommand(path=("tea", "brew"), summary="", run=run)])
+
+    ran = hermes("tea", "brew")
+
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == f"hermes: command 'tea brew' cannot be run: {why}\n"
+
+
 def test_help_lists_the_commands_of_plugins_and_ours_win(hermes, app, monkeypatch):
     monkeypatch.setattr(app, "cli_commands", lambda: [TOY, IMPOSTOR])
 
@@ -184,56 +244,45 @@ def test_notices_go_to_stderr_once(hermes, app, monkeypatch):
 # ------------------------------------------------------------------ the other lists
 
 
-def test_routes_are_listed_with_what_they_lead_to(hermes, say, app):
-    assert hermes("routes", "list").err.startswith("No routes yet")
-    result = say("hello")
-    app.rename_session(result.entry.lineage_id, "plan")
-
-    ran = hermes("routes", "list")
-    (record,) = json.loads(hermes("routes", "list", "--json").out)
-
-    assert ran.out.splitlines()[1].split()[:2] == [result.entry.session_key, result.entry.session_id]
-    assert (record["session_key"], record["session_id"], record["title"]) == (
-        result.entry.session_key,
-        result.entry.session_id,
-        "plan",
-    )
-    assert record["chat_id"] == "oc_1"
-
-
-def test_a_route_is_explained_by_key_and_by_source(hermes, say):
-    entry = say("hello").entry
-
-    by_key = json.loads(hermes("routes", "explain", entry.session_key, "--json").out)
-    by_source = json.loads(
-        hermes("routes", "explain", "--platform", "feishu", "--chat", "oc_1", "--user", "ou_ming", "--json").out
-    )
-    text = hermes("routes", "explain", entry.session_key).out
-
-    assert by_key == by_source
-    assert by_key["session_id"] == entry.session_id
-    assert by_key["reasons"]
-    assert entry.session_key in text
-    assert entry.session_id in text
-
-
-def test_an_unknown_key_is_refused(hermes):
-    ran = hermes("routes", "explain", "agent:main:none")
-
-    assert (ran.status, ran.out) == (1, "")
-    assert "no route has the key" in ran.err
-
-
-def test_this_terminal_is_explained_without_arguments(hermes):
-    assert "run-" in hermes("routes", "explain").out
-
-
 def test_plugins_and_agents_are_listed(hermes):
     assert "builtin" in hermes("plugins", "list").out
     rows = json.loads(hermes("plugins", "list", "--json").out)
     assert {"name", "stage", "reason", "version"} <= set(rows[0])
-    assert "echo" in hermes("agents").out.splitlines()
-    assert {"name": "echo"} in json.loads(hermes("agents", "--json").out)
+    assert hermes("agents").out == "echo    default\nrecall\n"
+    assert json.loads(hermes("agents", "--json").out) == [
+        {"name": "echo", "default": True},
+        {"name": "recall", "default": False},
+    ]
+
+
+def test_the_default_agent_is_the_one_that_answers(script):
+    from hermes_cli.inventory import DEFAULT_AGENT
+    from hermes_core.turns.service import DEFAULT_AGENT as CORES
+
+    assert DEFAULT_AGENT == CORES
+    assert script("agents").out == "echo\nrecall  default\n"
+
+
+def test_a_plugin_that_fails_is_told_once_by_the_list_and_in_one_line_elsewhere(script, broken):
+    table = script("plugins", "list", env=broken)
+    asked = script("-q", "hello", env=broken)
+
+    assert (table.status, table.err) == (0, "")
+    assert table.out.count("no tea today") == 1
+    assert asked.status == 0
+    assert asked.err == "hermes: plugin 'tea' failed at import: RuntimeError: no tea today\n"
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Return variables with which the script finds a plugin ``tea`` that cannot be imported."""
+    folder = tmp_path / "broken"
+    info = folder / "hermes_tea-0.1.dist-info"
+    info.mkdir(parents=True)
+    (folder / "hermes_tea.py").write_text("raise RuntimeError('no tea today')\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hermes-tea\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[hermes.plugins.v1]\ntea = hermes_tea:TeaPlugin\n")
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def test_settings_are_shown_with_their_origin(hermes):

@@ -153,6 +153,34 @@ def test_global_values_are_found_on_a_line_that_cannot_be_parsed():
     assert (values["home"], values["no_plugins"], values["db"], values["help"]) == ("/h", True, None, False)
 
 
+@pytest.mark.parametrize("option", ["--home", "--profile", "--db", "--agent"])
+@pytest.mark.parametrize("words", [[], ["sessions", "list"], ["chat"]])
+def test_an_option_at_the_end_of_the_line_wants_its_value(option, words):
+    found = locate([*words, option], COMMANDS, CHAT)
+
+    with pytest.raises(ConfigError, match=f"option {option} wants a value|has no option --agent"):
+        parse(found.command, found.rest)
+
+
+@pytest.mark.parametrize("option", ["--home", "--profile", "--db"])
+@pytest.mark.parametrize("blank", ["", "  ", "\t"])
+def test_a_blank_place_is_refused_wherever_it_is_read(option, blank):
+    for tokens in ([option, blank], [f"{option}={blank}"]):
+        with pytest.raises(ConfigError, match=f"option {option} wants a value"):
+            chat(*tokens)
+        with pytest.raises(ConfigError, match=f"option {option} wants a value"):
+            global_values(["frob", *tokens])
+    with pytest.raises(ConfigError, match=f"option {option} wants a value"):
+        global_values(["frob", option])
+
+
+def test_a_large_bound_is_told_with_all_its_digits():
+    found = locate(["sessions", "list", "-n", "0"], COMMANDS, CHAT)
+
+    with pytest.raises(ConfigError, match="option -n wants a whole number from 1 to 1000000, not '0'"):
+        parse(found.command, found.rest)
+
+
 def test_a_word_like_no_other_suggests_nothing():
     assert nearest("zzz", ["list", "show"]) == ""
 

@@ -155,7 +155,7 @@ def test_no_exchanges_wanted_still_says_how_many_there_are():
 
 def panel(rows, width=80, doors=None, **limits):
     door_of = (lambda turn: doors[turn]) if doors else str
-    return draw_recap(build_recap(rows, RecapLimits(**limits), door_of), "plan (20260901_1)", width)
+    return draw_recap(build_recap(rows, RecapLimits(**limits), door_of), "plan", "20260901_120000_0123abcd", width)
 
 
 def test_the_panel_names_the_entrance_wherever_it_changes():
@@ -197,3 +197,17 @@ def test_the_panel_counts_what_it_leaves_out():
 
     assert "│ ... 10 earlier messages ..." in panel(rows)
     assert "│ ... 1 earlier message ..." in panel(rows[:3], exchanges=1)
+
+
+@pytest.mark.parametrize("width", [24, 40, 80, 120])
+def test_the_heading_shows_the_whole_id_and_cuts_the_title(width):
+    session_id = "20260901_120000_0123abcd"
+    recap = build_recap([LAST], RecapLimits(), str)
+
+    heading = draw_recap(recap, "周报汇总 and a long title " * 6, session_id, width)[0]
+    untitled = draw_recap(recap, "", session_id, width)[0]
+
+    assert f"… ({session_id}) " in heading
+    assert untitled.startswith(f"╭─ {session_id} ")
+    if width >= 40:
+        assert wcswidth(heading) <= min(width, 100)

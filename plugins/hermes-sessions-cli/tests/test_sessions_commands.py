@@ -288,7 +288,7 @@ def test_delete_without_a_terminal_wants_yes(hermes, say):
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert "--yes" in refused.err
     assert done.status == 0
-    assert done.err == f"deleted {session_id}: 1 session(s), 2 message(s)\n"
+    assert done.err == f"deleted {session_id}: 1 session, 2 messages\n"
     assert json.loads(hermes("sessions", "list", "--all", "--json").out) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_cli.times import ago, local_time, size_text, utc_time
+from hermes_cli.times import ago, counted, local_time, size_text, utc_time
 
 NOW = 1_788_000_000_000
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -52,3 +52,7 @@ def test_a_time_beyond_every_calendar_is_shown_as_its_number():
 )
 def test_sizes(size, text):
     assert size_text(size) == text
+
+
+def test_one_thing_and_several_are_counted_as_people_do():
+    assert [counted(number, "message") for number in (0, 1, 2)] == ["0 messages", "1 message", "2 messages"]

@@ -14,7 +14,7 @@ from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.ids import InboxId
 from hermes_hookspecs.messages import Message
 from hermes_hookspecs.operations import Begun, Finished
-from hermes_hookspecs.principal import Principal, owner_of
+from hermes_hookspecs.principal import Principal, principal_of
 from hermes_hookspecs.sessions import SessionFilter
 from hermes_hookspecs.state import Change
 from hermes_hookspecs.testing.scene import ALL, source_at
@@ -47,11 +47,13 @@ class Known:
     now: int = 1_700_000_000_000
 
     def principals(self) -> Iterator[Principal]:
-        """Return the operator, each person, and somebody who owns nothing."""
+        """Return the operator, a nobody, a shared room, and each person in private and in that room."""
         yield ALL
         yield Principal()
+        yield principal_of(source_at(chat_type="group"), shared=True)
         for user in self.users:
-            yield Principal(owners=frozenset({owner_of(source_at(user=user), shared=False)}))
+            yield principal_of(source_at(user=user), shared=False)
+            yield principal_of(source_at(user=user, chat_type="group"), shared=False)
 
 
 class Side:

@@ -277,6 +277,19 @@ class StoreMachine(Play):
         fence = self.some_fence(back)
         self.run(lambda _side: ops.Append(fence=fence, drafts=drafts, now=self.now))
 
+    @precondition(lambda self: self.fences and self.sides[0].accepted())
+    @rule(chosen=st.lists(numbers, min_size=1, max_size=2))
+    def steer(self, *, chosen: list[int]) -> None:
+        """Store accepted messages in the running turn, perhaps some that are stored already."""
+        fence = self.some_fence(0)
+
+        def named(side: Side) -> ops.Append:
+            ids = [side.inbox_id(each % side.accepted()) for each in chosen]
+            rows = tuple(MessageDraft(role=USER, content="x", timestamp=0, inbox_id=each) for each in ids)
+            return ops.Append(fence=fence, drafts=rows, now=self.now)
+
+        self.run(named)
+
     @precondition(lambda self: self.fences)
     @rule(
         back=st.sampled_from([0, 0, 0, 1]),

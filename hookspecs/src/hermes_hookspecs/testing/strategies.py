@@ -44,11 +44,13 @@ titles = st.sampled_from(TITLES)
 sources = st.builds(
     SessionSource,
     platform=st.sampled_from(["feishu", "slack"]),
+    chat_type=st.sampled_from(["dm", "group"]),
     chat_id=st.sampled_from(["oc_1", "oc_2"]),
     user_id=st.sampled_from(USERS),
     user_name=st.sampled_from([None, "Ada"]),
     scope_id=st.sampled_from([None, "T1"]),
     thread_id=st.sampled_from([None, None, "t_1"]),
+    profile=st.sampled_from(["main", "main", "other"]),
 )
 policies = st.builds(KeyPolicy, group_sessions_per_user=flags)
 rows = st.one_of(

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from hermes_cli.columns import wrap
 from hermes_cli.conversation import Conversation, Leave, stoppable
 from hermes_cli.recap import build_recap, draw_recap, recap_limits
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import input_lines, input_text, is_terminal, width_of
 from hermes_cli.terminal import terminal_source, transient_source
-from hermes_cli.times import ago
+from hermes_cli.times import ago, counted
+from hermes_cli.unanswered import send_again
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
     from hermes_hookspecs.cli import CliCall
+    from hermes_hookspecs.ids import LineageId
     from hermes_hookspecs.ports.app import TurnResult
 
 __all__ = ["recap_text", "run"]
@@ -97,38 +100,45 @@ def _greet(conversation: Conversation, call: CliCall, *, full: bool) -> None:
         print(recap_text(conversation, call.width or 80), file=call.out, flush=True)
     else:
         print(_summary(conversation), file=call.err, flush=True)
-
-
-def _heading(conversation: Conversation) -> str:
-    lineage = conversation.lineage()
-    if lineage is None:
-        return "a new session"
-    return safe_line(f"{lineage.title} ({lineage.tip})" if lineage.title else lineage.tip)
+        lineage = conversation.lineage()
+        hint = "" if lineage is None else _hint(conversation, lineage.id)
+        if hint:
+            print(f"hermes: {hint}", file=call.err, flush=True)
 
 
 def _summary(conversation: Conversation) -> str:
     lineage = conversation.lineage()
     if lineage is None:
         return "hermes: going on with a new session"
-    count = f"{lineage.message_count} message{'' if lineage.message_count == 1 else 's'}"
+    heading = safe_line(f"{lineage.title} ({lineage.tip})" if lineage.title else lineage.tip)
     when = ago(conversation.app.clock.now(), lineage.last_activity)
-    return f"hermes: going on with {_heading(conversation)}: {count}, {when}"
+    return f"hermes: going on with {heading}: {counted(lineage.message_count, 'message')}, {when}"
+
+
+def _hint(conversation: Conversation, lineage_id: LineageId) -> str:
+    app = conversation.app
+    return send_again(app.store.turns(lineage_id, operator()), app.turn_state(lineage_id))
 
 
 def recap_text(conversation: Conversation, width: int) -> str:
-    """Return the recap panel of the session that is shown. Reads the whole transcript."""
+    """Return the recap panel of the session that is shown. Reads the whole transcript.
+
+    Below it stands what to do where the last message has no answer.
+    """
     from hermes_cli.entrances import Entrances
 
-    entry = conversation.entry
-    if entry is None:
+    lineage = conversation.lineage()
+    if lineage is None:
         return ""
     store = conversation.app.store
-    rows = store.messages(entry.lineage_id, operator())
-    entrances = Entrances(store.turns(entry.lineage_id, operator()))
-    recap = build_recap(rows, recap_limits(conversation.app), entrances.name)
+    rows = store.messages(lineage.id, operator())
+    turns = store.turns(lineage.id, operator())
+    recap = build_recap(rows, recap_limits(conversation.app), Entrances(turns).name)
     if not recap.entries and not recap.earlier:
         return _summary(conversation)
-    return "\n".join(draw_recap(recap, _heading(conversation), width))
+    lines = draw_recap(recap, safe_line(lineage.title or ""), safe_line(lineage.tip), width)
+    hint = send_again(turns, conversation.app.turn_state(lineage.id))
+    return "\n".join([*lines, *wrap(hint, width)] if hint else lines)
 
 
 def _ask_once(conversation: Conversation, call: CliCall, question: str) -> int:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["GAP", "clip", "display_width", "layout", "prefix_of", "wrap"]
+__all__ = ["GAP", "clip", "clip_middle", "display_width", "layout", "prefix_of", "wrap"]
 
 GAP = "  "
 """What stands between two columns."""
@@ -52,6 +52,24 @@ def clip(text: str, width: int) -> str:
             break
         kept.append(sign)
     return "".join(kept).rstrip() + _ELLIPSIS
+
+
+def clip_middle(text: str, width: int) -> str:
+    """Return ``text`` in at most ``width`` columns, its middle replaced by ``…`` where it is too long."""
+    if len(text) * 2 <= width or display_width(text) <= width:
+        return text
+    signs = list(_signs(text))
+    head: list[str] = []
+    tail: list[str] = []
+    room = width - 1
+    while signs:
+        from_head = len(head) <= len(tail)
+        sign = signs.pop(0 if from_head else -1)
+        room -= display_width(sign)
+        if room < 0:
+            break
+        (head if from_head else tail).append(sign)
+    return "".join((*head, _ELLIPSIS, *reversed(tail)))
 
 
 def prefix_of(text: str, count: int) -> str:
@@ -112,7 +130,12 @@ def _wrapped(paragraph: str, width: int) -> Iterator[str]:
 
 
 def layout(
-    rows: Sequence[Sequence[str]], *, width: int | None, giving: int, right: frozenset[int] = frozenset()
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None,
+    giving: int,
+    right: frozenset[int] = frozenset(),
+    cut: Callable[[str, int], str] = clip,
 ) -> list[str]:
     """Return ``rows`` as lines with aligned columns, two blanks between them, none at the end.
 
@@ -120,6 +143,7 @@ def layout(
     :param giving: index of the one column that is cut where a line would be too long. Every other is shown complete,
         if need be by a line that is longer than the screen.
     :param right: indices of the columns that are aligned to the right.
+    :param cut: shortens a cell of that column to a number of columns.
     """
     if not rows:
         return []
@@ -129,7 +153,7 @@ def layout(
         others = sum(widest) - widest[giving] + len(GAP) * (len(widest) - 1)
         room = max(width - others, _LEAST)
         if widest[giving] > room:
-            rows = [[clip(cell, room) if at == giving else cell for at, cell in enumerate(row)] for row in rows]
+            rows = [[cut(cell, room) if at == giving else cell for at, cell in enumerate(row)] for row in rows]
             sizes = [[display_width(cell) for cell in row] for row in rows]
             widest[giving] = max(row[giving] for row in sizes)
     return [

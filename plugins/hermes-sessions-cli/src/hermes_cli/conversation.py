@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_cli.answers import AnswerPrinter, StatusLine
 from hermes_cli.safe_text import safe_line, safe_text
-from hermes_hookspecs.errors import HermesError, LeaseBusy, StorageError
+from hermes_hookspecs.errors import HermesError, LeaseBusy, LeaseLost, SessionNotFound, StorageError
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.turns import DONE
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "Leave", "Said", "stoppable"]
 
 _LEAVE = ("/quit", "/exit")
+_LEAVE_HELP = ("/quit", "leave; Ctrl-D does too")
+"""What ``/help`` says here besides the commands that are the same on every entrance."""
 _PATIENCE_S = 0.4
 """Seconds of silence before the status line shows up."""
 
@@ -161,7 +163,16 @@ class Conversation:
         self.status.clear()
         print(f"hermes: {safe_line(text)}", file=self._err, flush=True)
 
+    def _forget_if_gone(self) -> bool:
+        """Let go of the session in hand where it was deleted meanwhile; say so, and return whether it was."""
+        if self.entry is None or self.lineage() is not None:
+            return False
+        self.entry = None
+        self.complain("this session is gone: it was deleted from elsewhere; your next message begins a new one")
+        return True
+
     async def _command(self, text: str) -> Said | None:
+        self._forget_if_gone()
         reply = await self.app.command(text, self.source, self.entry)
         if reply is None:
             return None
@@ -169,13 +180,36 @@ class Conversation:
             self.entry = reply.entry
         elif reply.released:
             self.entry = None
-        if reply.text:
-            print(safe_text(reply.text), file=self._err if reply.failed else self._out, flush=True)
+        shown = safe_text(reply.text)
+        if text.lower() == "/help" and not reply.failed:
+            shown = f"{shown}\n{self._leave_line()}"
+        if shown:
+            print(shown, file=self._err if reply.failed else self._out, flush=True)
         if reply.leave:
             raise Leave
         return Said(not reply.failed)
 
+    def _leave_line(self) -> str:
+        """Return the line of ``/quit``, its summary under those of the other commands."""
+        forms = (f"/{one.name} {one.usage}".rstrip() for one in self.app.commands(self.source.platform))
+        name, summary = _LEAVE_HELP
+        return f"{name:<{max(map(len, forms), default=0)}}  {summary}"
+
     async def _message(self, text: str, *, answer: bool) -> Said:
+        try:
+            return await self._asked(text, answer=answer)
+        except SessionNotFound as error:
+            # The message was not taken, or was settled while it waited; whoever sees nothing must know.
+            if not self._forget_if_gone():
+                self.entry = None
+                self.complain("this session was reset from elsewhere; your next message begins a new one")
+            return Said(False, status=error.exit_code)
+        except LeaseLost as error:
+            if not self._forget_if_gone():
+                self.complain("the turn was stopped from elsewhere; what it had stored is kept")
+            return Said(False, status=error.exit_code)
+
+    async def _asked(self, text: str, *, answer: bool) -> Said:
         printer = AnswerPrinter(self._out, self.status)
         ticker = self._ticker(printer)
         try:

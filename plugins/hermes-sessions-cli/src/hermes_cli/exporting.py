@@ -7,7 +7,9 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from hermes_cli.kept_files import refuse_kept_files
 from hermes_cli.records import json_text
+from hermes_cli.times import counted
 from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.principal import operator
 
@@ -43,6 +45,8 @@ def file_name(session_id: str) -> str:
 def run(call: CliCall) -> int:
     """Write conversations to stdout, to a file in one step, or to a folder with a file for each."""
     target = call.values["out"]
+    if isinstance(target, str) and target != "-":
+        refuse_kept_files(target, call.app)
     records = _records(call)
     if not isinstance(target, str) or target == "-":
         for record in records:
@@ -50,13 +54,16 @@ def run(call: CliCall) -> int:
         return 0
     if os.path.isdir(target):
         files = ((os.path.join(target, file_name(str(record.get("session_id", "")))), record) for record in records)
-        count = sum(_replace(path, path, [record]) for path, record in files)
+        count = 0
+        for path, record in files:
+            refuse_kept_files(path, call.app)
+            count += _replace(path, path, [record])
     elif os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
         with open(target, "w", encoding="utf-8") as file:  # a pipe or a device cannot be replaced
             count = sum(_write_line(file, record) for record in records)
     else:
         count = _replace(os.path.realpath(target), target, records)
-    print(f"{count} conversation{'' if count == 1 else 's'} exported", file=call.err)
+    print(f"{counted(count, 'conversation')} exported", file=call.err)
     return 0
 
 

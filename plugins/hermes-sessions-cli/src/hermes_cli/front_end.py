@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_cli.parser import global_values, locate, parse, usage_error
 from hermes_cli.streams import prepare, silence, width_of
-from hermes_cli.table import CHAT, COMMANDS
+from hermes_cli.table import CHAT, COMMANDS, LOAD_NO_PLUGINS
 from hermes_hookspecs.cli import CliCall
 from hermes_hookspecs.errors import HermesError
 
@@ -78,6 +78,13 @@ def _report(error: Exception, out: TextIO, err: TextIO, *, debug: bool) -> int:
     return status
 
 
+def _show_log_lines() -> None:
+    """Let what the library logs look like what we say; loads ``logging``, so not for commands that load no plugins."""
+    from hermes_cli.log_lines import show_as_lines
+
+    show_as_lines()
+
+
 def _say(err: TextIO, line: str) -> None:
     try:
         print(line, file=err, flush=True)
@@ -110,13 +117,14 @@ class _Program:
             return self._help(found, early)
         if found.command is not None:
             values = parse(found.command, found.rest)
-            with self._opened(values) as app:
+            with self._opened(values, create=found.command is CHAT) as app:
                 return self._call(found.command, values, app)
         if found.path and found.unknown is None:
             return self._incomplete(found)
         return self._of_a_plugin(early)
 
-    def _opened(self, values: Mapping[str, object]) -> App:
+    def _opened(self, values: Mapping[str, object], *, create: bool = False) -> App:
+        """Open the app; only who talks makes a home, a profile or a database that was named and is not there."""
         overrides = {"agent.runner": values["agent"]} if values.get("agent") is not None else {}
         return self._open_app(
             home=values["home"],
@@ -124,18 +132,14 @@ class _Program:
             db=values["db"],
             overrides=overrides,
             plugins=not values["no_plugins"],
+            create=create,
         )
 
     def _call(self, command: CliCommand, values: Mapping[str, object], app: App) -> int:
         """Run one command, and pass on, once, what the app has to tell people."""
-        run = command.run
-        if isinstance(run, str):
-            from importlib import import_module
-
-            module, _, name = run.partition(":")
-            function: Callable[[CliCall], int] = getattr(import_module(module), name)
-        else:
-            function = run
+        if command.path not in LOAD_NO_PLUGINS:
+            _show_log_lines()
+        function = _function(command)
         call = CliCall(app=app, values=values, out=self._out, err=self._err, width=self._width)
         if command is CHAT:
             self._notices(app)  # before the first question, not behind the last answer
@@ -154,6 +158,7 @@ class _Program:
 
     def _of_a_plugin(self, early: Mapping[str, object]) -> int:
         """Run a command that only a plugin can know."""
+        _show_log_lines()
         with self._opened(early) as app:
             commands = _all_commands(app)
             found = locate(self._tokens, commands, CHAT)
@@ -177,6 +182,7 @@ class _Program:
         if found.command is not None and found.path:
             print(command_help(found.command, self._width), file=self._out)
             return 0
+        _show_log_lines()
         try:
             with self._opened(early) as app:
                 commands = _all_commands(app)
@@ -207,6 +213,27 @@ class _Program:
                 print(f"{name} (not installed)", file=self._out)
         print(f"python {python_version()}", file=self._out)
         return 0
+
+
+def _function(command: CliCommand) -> Callable[[CliCall], int]:
+    """Import what a command runs.
+
+    :raises HermesError: a plugin's cannot be imported; its author is to be told, not we.
+    """
+    run = command.run
+    if not isinstance(run, str):
+        return run
+    from importlib import import_module
+
+    module, _, name = run.partition(":")
+    try:
+        function: Callable[[CliCall], int] = getattr(import_module(module), name)
+    except Exception as error:
+        if command in COMMANDS:
+            raise
+        words = " ".join(command.path)
+        raise HermesError(f"command {words!r} cannot be run: {type(error).__name__}: {error}") from error
+    return function
 
 
 def _all_commands(app: App) -> tuple[CliCommand, ...]:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from hermes_cli.columns import layout
 from hermes_cli.safe_text import safe_line
+from hermes_cli.times import counted
 
 if TYPE_CHECKING:
     from hermes_hookspecs.cli import CliCall
 
-__all__ = ["agents", "plugins", "settings"]
+__all__ = ["DEFAULT_AGENT", "agents", "plugins", "settings"]
+
+DEFAULT_AGENT = "recall"
+"""Who answers where ``[agent] runner`` is empty, as its documentation says."""
 
 
 def plugins(call: CliCall) -> int:
     """Print a row for each plugin that was found, and why one is not loaded."""
-    rows = call.app.plugin_rows()
-    if call.values["json"]:
+    from hermes_cli.log_lines import muted
+
+    as_json = bool(call.values["json"])
+    with nullcontext() if as_json else muted():  # the table says it all to a person, and says it once
+        rows = call.app.plugin_rows()
+    if as_json:
         from hermes_cli.records import print_json
 
         print_json(
@@ -40,7 +49,7 @@ def plugins(call: CliCall) -> int:
     cells = [["PLUGIN", "DISTRIBUTION", "VERSION", "STAGE", "REASON"]]
     for row in rows:
         stage = f"{row.stage}, quarantined" if row.quarantined else row.stage
-        failed = f"{row.failures} failed call{'' if row.failures == 1 else 's'}" if row.failures else ""
+        failed = counted(row.failures, "failed call") if row.failures else ""
         reason = "; ".join(each for each in (row.reason, failed) if each)
         cells.append([safe_line(each) for each in (row.name, row.distribution, row.version, stage, reason)])
     for line in layout(cells, width=None, giving=4):  # a reason that is cut helps nobody
@@ -49,15 +58,17 @@ def plugins(call: CliCall) -> int:
 
 
 def agents(call: CliCall) -> int:
-    """Print the names that ``--agent`` and ``[agent] runner`` take."""
+    """Print the names that ``--agent`` and ``[agent] runner`` take, and mark who answers without them."""
     names = call.app.agent_names()
+    default = call.app.setting("agent", "runner") or DEFAULT_AGENT
     if call.values["json"]:
         from hermes_cli.records import print_json
 
-        print_json(call.out, [{"name": name} for name in names])
+        print_json(call.out, [{"name": name, "default": name == default} for name in names])
         return 0
-    for name in names:
-        print(safe_line(name), file=call.out)
+    rows = [[safe_line(name), "default" if name == default else ""] for name in names]
+    for line in layout(rows, width=None, giving=1):
+        print(line, file=call.out)
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hermes_cli.columns import layout
 from hermes_cli.safe_text import safe_line, safe_text
 from hermes_cli.times import ago, utc_time
+from hermes_cli.unanswered import state_word
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.sessions import SessionFilter
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_hookspecs.cli import CliCall
+    from hermes_hookspecs.ports.app import App
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.sessions import SessionSummary
 
@@ -34,9 +36,9 @@ def run(call: CliCall) -> int:
     rows = store.summaries(operator(), where=where, limit=most)
     left_out = _left_out(store, source, len(rows), everything=everything)
     if call.values["json"]:
-        _print_json(call, store, rows)
+        _print_json(call, rows)
     else:
-        for line in _table(rows, now=call.app.clock.now(), width=call.width):
+        for line in _table(call.app, rows, width=call.width):
             print(line, file=call.out)
         if not rows and not sum(left_out.values()):
             print(_nothing(store, source), file=call.err)
@@ -46,13 +48,14 @@ def run(call: CliCall) -> int:
     return 0
 
 
-def _print_json(call: CliCall, store: Store, rows: Sequence[SessionSummary]) -> None:
+def _print_json(call: CliCall, rows: Sequence[SessionSummary]) -> None:
     from hermes_cli.records import print_json, summary_record
 
     records = []
     for row in rows:
-        tip = store.session(row.session_id, operator()) if row.segments > 1 else None
-        records.append(summary_record(row, None if tip is None else tip.parent_session_id))
+        tip = call.app.store.session(row.session_id, operator()) if row.segments > 1 else None
+        parent = None if tip is None else tip.parent_session_id
+        records.append(summary_record(row, parent, _turn_state(call.app, row)))
     print_json(call.out, records)
 
 
@@ -99,15 +102,21 @@ def account_text(source: str, account_id: str) -> str:
     return safe_line(source if account_id == "default" else f"{source}/{account_id}")
 
 
-def _state(row: SessionSummary) -> str:
-    words = (("running", row.locked_by), ("pinned", row.pinned), ("archived", row.archived))
-    return ",".join(word for word, is_so in words if is_so)
+def _turn_state(app: App, row: SessionSummary) -> str:
+    """Return what runs there; asked only of rows with a holder, whose process may be gone."""
+    return app.turn_state(row.lineage_id) if row.locked_by else ""
 
 
-def _table(rows: Sequence[SessionSummary], *, now: int, width: int | None) -> list[str]:
+def _state(app: App, row: SessionSummary) -> str:
+    words = (state_word(_turn_state(app, row)), "pinned" if row.pinned else "", "archived" if row.archived else "")
+    return ",".join(filter(None, words))
+
+
+def _table(app: App, rows: Sequence[SessionSummary], *, width: int | None) -> list[str]:
     """Return the lines of the list; a column of states only where one of the rows has any."""
     if not rows:
         return []
+    now = app.clock.now()
     cells = [["ID", "TITLE", "SOURCE", "MESSAGES", "LAST ACTIVE", "STATE"]]
     for row in rows:
         title = safe_line(row.title) if row.title else f'"{safe_line(row.preview)}"' if row.preview else "-"
@@ -119,7 +128,7 @@ def _table(rows: Sequence[SessionSummary], *, now: int, width: int | None) -> li
                 account_text(row.source, row.account_id),
                 str(row.message_count),
                 when,
-                _state(row),
+                _state(app, row),
             ]
         )
     if not any(line[-1] for line in cells[1:]):

@@ -13,6 +13,7 @@ import attrs
 
 from hermes_cli.columns import clip, display_width, prefix_of, wrap
 from hermes_cli.safe_text import safe_line, safe_text
+from hermes_cli.times import counted
 from hermes_hookspecs.messages import (
     ASSISTANT,
     KIND_NOTE,
@@ -38,6 +39,8 @@ _NAMES = 4
 """Most tool names in a folded line."""
 _LABELS = {USER: "You: ", ASSISTANT: "Hermes: "}
 _MOST_WIDTH = 100
+_LEAST_TITLE = 8
+"""Columns of a title that are shown even where the heading is longer than the panel then."""
 
 
 @attrs.frozen(kw_only=True)
@@ -97,7 +100,7 @@ def _calls_text(calls: Sequence[ToolCall]) -> str:
     """Return ``[3 tool calls: terminal, read_file]``: each name once, at most four."""
     names = list(dict.fromkeys(safe_line(call.name) for call in calls))
     shown = ", ".join([*names[:_NAMES], *(["..."] if len(names) > _NAMES else [])])
-    return f"[{len(calls)} tool call{'' if len(calls) == 1 else 's'}: {shown}]"
+    return f"[{counted(len(calls), 'tool call')}: {shown}]"
 
 
 def _cut(text: str, count: int) -> str:
@@ -150,18 +153,22 @@ def build_recap(rows: Iterable[Message], limits: RecapLimits, door_of: Callable[
     return Recap(entries=tuple(entries), earlier=earlier)
 
 
-def draw_recap(recap: Recap, heading: str, width: int) -> list[str]:
+def draw_recap(recap: Recap, title: str, session_id: str, width: int) -> list[str]:
     """Return the panel as lines of at most ``width`` columns; a bar at the left marks what is past.
 
     The entrance is named before the first entry and wherever it changes.
 
-    :param heading: one safe line, such as title and id.
+    :param title: one safe line, cut where the heading is too long; ``""`` for none.
+    :param session_id: one safe line, never cut: it is what a person types to come back.
     """
     width = min(max(width, 24), _MOST_WIDTH)
-    top = f"╭─ {clip(heading, width - 5)} "
+    top = f"╭─ {session_id} "
+    if title:
+        room = width - display_width(top) - len(" ()") - 1
+        top = f"╭─ {clip(title, max(room, _LEAST_TITLE))} ({session_id}) "
     lines = [top + "─" * (width - display_width(top))]
     if recap.earlier:
-        lines.append(f"│ ... {recap.earlier} earlier message{'' if recap.earlier == 1 else 's'} ...")
+        lines.append(f"│ ... {counted(recap.earlier, 'earlier message')} ...")
     door: str | None = None
     for entry in recap.entries:
         if entry.door != door:

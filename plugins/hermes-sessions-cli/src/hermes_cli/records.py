@@ -32,10 +32,10 @@ def print_json(out: TextIO, value: object) -> None:
     print(text, file=out)
 
 
-def summary_record(summary: SessionSummary, parent: SessionId | None) -> dict[str, object]:
+def summary_record(summary: SessionSummary, parent: SessionId | None, turn_state: str) -> dict[str, object]:
     """Return one conversation of a list; ``session_id`` is its tip, times are UTC milliseconds.
 
-    :param parent: the session that the tip continues.
+    :param parent: the session that the tip continues. turn_state: what runs there, in words; ``""`` for nothing.
     """
     return {
         "session_id": summary.session_id,
@@ -61,4 +61,5 @@ def summary_record(summary: SessionSummary, parent: SessionId | None) -> dict[st
         "pinned": summary.pinned,
         "archived": summary.archived,
         "locked_by": summary.locked_by,
+        "turn_state": turn_state,
     }

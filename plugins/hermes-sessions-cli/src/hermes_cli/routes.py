@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_cli.columns import layout
+from hermes_cli.columns import clip, clip_middle, layout
 from hermes_cli.safe_text import safe_line, safe_text
+from hermes_cli.terminal import PLATFORM
 from hermes_cli.times import ago, utc_time
 from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.ids import SessionKey
@@ -13,43 +14,72 @@ from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import DEFAULT_ACCOUNT, SessionSource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from hermes_hookspecs.cli import CliCall
     from hermes_hookspecs.sessions import Lineage, Route
 
-__all__ = ["explain", "list_routes"]
+__all__ = ["DEFAULT_LIMIT", "explain", "list_routes"]
+
+DEFAULT_LIMIT = 50
+_WIDE = 110
+"""Columns of a terminal from which on there is room for titles beside keys."""
+_TITLE = 28
+"""Most columns of a title there."""
 
 
 def list_routes(call: CliCall) -> int:
-    """Print routes, last used first: the key, and the session it leads to."""
+    """Print routes, last used first: the key, and the session it leads to; those of terminals only when asked for."""
     store = call.app.store
     limit = call.values["limit"]
-    routes = store.routes(limit=limit if isinstance(limit, int) else None)
+    everything = bool(call.values["all"])
+    most = limit if isinstance(limit, int) else None if everything else DEFAULT_LIMIT
+    routes = store.routes()
+    wanted = [route for route in routes if everything or route.source.platform != PLATFORM]
+    terminals = len(routes) - len(wanted)
+    older = 0 if most is None else max(len(wanted) - most, 0)
     found = []
-    for route in routes:
+    for route in wanted[:most]:
         lineage = None if route.lineage_id is None else store.lineage(route.lineage_id, operator())
         found.append((route, lineage))
     if call.values["json"]:
         from hermes_cli.records import print_json
 
         print_json(call.out, [_record(route, lineage) for route, lineage in found])
-        return 0
-    if not found:
+    elif found:
+        for line in _table(call, found):
+            print(line, file=call.out)
+    elif not terminals:
         print("No routes yet; the first message of a chat or a terminal makes one.", file=call.err)
-        return 0
+    call.out.flush()
+    for line in _left_out(older, terminals):
+        print(line, file=call.err)
+    return 0
+
+
+def _left_out(older: int, terminals: int) -> Iterator[str]:
+    """Yield what the list does not show, and how to see it."""
+    if older:
+        yield f"{older} more (--limit shows more)"
+    if terminals:
+        yield f"{terminals} of terminals (--all shows {'it' if terminals == 1 else 'them'})"
+
+
+def _table(call: CliCall, found: Sequence[tuple[Route, Lineage | None]]) -> list[str]:
+    """Return the lines of the list; on a terminal the key gives way, and a title is shown where it is wide."""
+    width = call.width
     now = call.app.clock.now()
     rows = [["KEY", "SESSION", "LAST USED", "TITLE"]]
     for route, lineage in found:
-        when = utc_time(route.updated_at) if call.width is None else ago(now, route.updated_at)
+        when = utc_time(route.updated_at) if width is None else ago(now, route.updated_at)
         session = "-" if lineage is None else safe_line(lineage.tip)
-        title = route.pending_title if lineage is None else lineage.title
-        rows.append([safe_line(route.key), session, when, safe_line(title or "-")])
-    for line in layout(rows, width=call.width, giving=3):
-        print(line, file=call.out)
-    left_out = store.stats().routes - len(found)
-    if left_out > 0:
-        call.out.flush()
-        print(f"{left_out} more (--limit shows more)", file=call.err)
-    return 0
+        title = safe_line((route.pending_title if lineage is None else lineage.title) or "-")
+        if width is not None:
+            title = clip(title, _TITLE)
+        rows.append([safe_line(route.key), session, when, title])
+    if width is not None and width < _WIDE:
+        rows = [row[:3] for row in rows]
+    return layout(rows, width=width, giving=0, cut=clip_middle)
 
 
 def _record(route: Route, lineage: Lineage | None) -> dict[str, object]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from hermes_cli.entrances import Entrances
 from hermes_cli.listing import account_text
 from hermes_cli.safe_text import safe_line, safe_text
-from hermes_cli.times import local_time
+from hermes_cli.times import counted, local_time
+from hermes_cli.unanswered import RUNNING, send_again
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.cli import CliCall
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.ports.app import Resolved
-    from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.sessions import Session
 
 __all__ = ["run", "transcript_lines"]
@@ -36,22 +36,28 @@ def run(call: CliCall) -> int:
     store = call.app.store
     lineage = found.lineage
     segments = store.segments(lineage.id, operator())
-    for name, value in _header(store, found, segments):
+    state = call.app.turn_state(lineage.id)
+    for name, value in _header(found, segments, state):
         print(f"{name:<9} {value}", file=call.out)
     if count is None:
         rows = store.messages(lineage.id, operator())
     else:
         rows = store.last_messages(lineage.id, operator(), count=count) if count else ()
-    entrances = Entrances(store.turns(lineage.id, operator()))
+    turns = store.turns(lineage.id, operator())
+    entrances = Entrances(turns)
     earlier = lineage.message_count - len(rows)
     if earlier > 0:
-        print(f"\n... {earlier} earlier message{'' if earlier == 1 else 's'} ...", file=call.out)
+        print(f"\n... {counted(earlier, 'earlier message')} ...", file=call.out)
     for line in transcript_lines(rows, entrances, [segment.id for segment in segments]):
         print(line, file=call.out)
+    hint = send_again(turns, state)
+    if hint:
+        call.out.flush()
+        print(hint, file=call.err)
     return 0
 
 
-def _header(store: Store, found: Resolved, segments: Sequence[Session]) -> Iterator[tuple[str, str]]:
+def _header(found: Resolved, segments: Sequence[Session], state: str) -> Iterator[tuple[str, str]]:
     lineage, named = found.lineage, found.session
     tip = next((segment for segment in segments if segment.id == lineage.tip), named)
     yield "session", safe_line(lineage.tip)
@@ -67,7 +73,7 @@ def _header(store: Store, found: Resolved, segments: Sequence[Session]) -> Itera
     yield "active", local_time(lineage.last_activity)
     if tip.ended_at is not None:
         yield "ended", f"{local_time(tip.ended_at)} ({safe_line(tip.end_reason or 'no reason')})"
-    yield "messages", f"{lineage.message_count} in {lineage.turn_count} turn{'' if lineage.turn_count == 1 else 's'}"
+    yield "messages", f"{lineage.message_count} in {counted(lineage.turn_count, 'turn')}"
     flags = [word for word, is_so in (("pinned", lineage.pinned), ("archived", lineage.archived)) if is_so]
     if flags:
         yield "state", ", ".join(flags)
@@ -75,9 +81,8 @@ def _header(store: Store, found: Resolved, segments: Sequence[Session]) -> Itera
         place = next((at for at, segment in enumerate(segments, 1) if segment.id == named.id), 0)
         said = f"; {safe_line(named.id)} is segment {place}" if named.id != lineage.tip else ""
         yield "segments", f"{len(segments)}{said}"
-    lease = store.lease(lineage.id)
-    if lease is not None and lease.holder is not None:
-        yield "running", safe_line(lease.holder.describe())
+    if state:
+        yield "turn", safe_line(state)
 
 
 def transcript_lines(rows: Sequence[Message], entrances: Entrances, segments: Sequence[str] = ()) -> Iterator[str]:
@@ -124,15 +129,14 @@ def _row_lines(row: Message) -> Iterator[str]:
 
 
 def _print_json(call: CliCall, found: Resolved, count: int | None) -> None:
-    """Print the export of the whole lineage as one object, and who runs a turn there."""
+    """Print the export of the whole lineage as one object, and what runs there; ``running`` names a living holder."""
     from hermes_cli.records import print_json
 
-    store = call.app.store
     lineage = found.lineage
     record = call.app.export_session(lineage.tip, lineage=True)
-    lease = store.lease(lineage.id)
-    holder = None if lease is None or lease.holder is None else lease.holder.describe()
-    record.setdefault("running", holder)
+    state = call.app.turn_state(lineage.id)
+    record.setdefault("running", state.removeprefix(RUNNING) if state.startswith(RUNNING) else None)
+    record.setdefault("turn_state", state)
     messages = record.get("messages")
     if count is not None and isinstance(messages, list):
         record["messages"] = messages[max(len(messages) - count, 0) :]

@@ -6,7 +6,7 @@ from typing import Final
 
 from hermes_hookspecs.cli import CliArgument, CliCommand, CliOption
 
-__all__ = ["CHAT", "COMMANDS"]
+__all__ = ["CHAT", "COMMANDS", "LOAD_NO_PLUGINS"]
 
 _JSON = CliOption(names=("--json",), kind="flag", help="Print JSON: an array for a list, an object for one thing.")
 _SOURCE = CliOption(names=("--source",), metavar="PLATFORM", help="Only this platform: cli, feishu, slack, ...")
@@ -124,13 +124,17 @@ COMMANDS: Final = (
             CliOption(
                 names=("--limit", "-n"),
                 kind="int",
-                default=50,
                 least=1,
                 most=1_000_000,
                 metavar="N",
-                help="Most rows [default: 50].",
+                help="Most rows [default: 50; with --all no limit].",
             ),
+            CliOption(names=("--all", "-a"), kind="flag", help="Also the routes of terminals."),
             _JSON,
+        ),
+        details=(
+            "Routes of terminals are counted in a last line: each terminal that ever talked leaves one. On a terminal "
+            "a long key is cut in the middle; in a pipe, and with --json, it is whole."
         ),
     ),
     CliCommand(
@@ -172,3 +176,8 @@ COMMANDS: Final = (
     ),
 )
 """All of them, in the order of the help."""
+
+LOAD_NO_PLUGINS: Final = frozenset(
+    {("sessions", name) for name in ("list", "show", "export", "stats")} | {("routes", "list"), ("config", "show")}
+)
+"""Paths of the quick commands: they read, and nothing else."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import TurnId
     from hermes_hookspecs.messages import Message, MessageDraft, ToolCall
 
-__all__ = ["check_rows", "open_calls"]
+__all__ = ["check_rows", "check_stored_once", "open_calls"]
 
 
 def open_calls(rows: Iterable[Message], turn_id: TurnId) -> dict[str, ToolCall]:
@@ -49,6 +49,20 @@ def check_rows(calls: Mapping[str, ToolCall], drafts: Iterable[MessageDraft]) ->
             raise IllegalMessage(f"a {draft.role} row cannot come before the results of {', '.join(calls)}")
         calls = _calls_of(draft)
     return calls
+
+
+def check_stored_once(rows: Iterable[Message], drafts: Iterable[MessageDraft]) -> None:
+    """Check that no accepted message gets a second user row in its lineage.
+
+    :raises IllegalMessage: one of ``drafts`` holds a message that ``rows`` or an earlier draft holds.
+    """
+    stored = {row.inbox_id for row in rows}
+    for draft in drafts:
+        if draft.inbox_id is None:
+            continue
+        if draft.inbox_id in stored:
+            raise IllegalMessage(f"the accepted message {draft.inbox_id} is stored already; it is stored once")
+        stored.add(draft.inbox_id)
 
 
 def _calls_of(draft: MessageDraft) -> dict[str, ToolCall]:

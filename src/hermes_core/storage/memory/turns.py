@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 
 from hermes_core.storage.memory.closing import active_turn, break_off, end_turn, revoke_lease, synthetic_results
-from hermes_core.storage.memory.legality import check_rows, open_calls
+from hermes_core.storage.memory.legality import check_rows, check_stored_once, open_calls
 from hermes_core.storage.memory.tables import UsageRow
 from hermes_hookspecs.errors import LeaseLost
 from hermes_hookspecs.inbox import CLAIMED
@@ -180,6 +180,7 @@ def append(tables: Tables, operation: Append) -> tuple[MessageId, ...]:
     """Run :class:`~hermes_hookspecs.operations.Append`."""
     turn = _check_fence(tables, operation.fence)
     check_rows(open_calls(tables.transcripts[turn.lineage_id], turn.id), operation.drafts)
+    check_stored_once(tables.transcripts[turn.lineage_id], operation.drafts)
     rows = tables.add_rows(turn.lineage_id, turn.session_id, turn.id, operation.drafts, operation.now)
     tables.bump(turn.lineage_id)
     return tuple(row.id for row in rows)
@@ -205,6 +206,7 @@ def _store_last_rows(tables: Tables, operation: Finish, turn: Turn) -> tuple[Mes
     results, rest = operation.drafts[:split], operation.drafts[split:]
     unanswered = check_rows(open_calls(tables.transcripts[turn.lineage_id], turn.id), results)
     check_rows({}, rest)
+    check_stored_once(tables.transcripts[turn.lineage_id], operation.drafts)
     parts = (results, synthetic_results(unanswered.values(), operation.now), rest)
     stored = [tables.add_rows(turn.lineage_id, turn.session_id, turn.id, part, operation.now) for part in parts]
     return stored[0] + stored[2]

@@ -62,6 +62,14 @@ def _check(calls: Calls, drafts: Iterable[MessageDraft]) -> Calls:
     return calls
 
 
+def _check_once(book: Book, turn: Turn, drafts: Iterable[MessageDraft]) -> None:
+    stored = {row.inbox_id for row in book.rows[turn.lineage_id]}
+    for draft in drafts:
+        if draft.inbox_id is not None and draft.inbox_id in stored:
+            raise IllegalMessage(f"message {draft.inbox_id} is stored already")
+        stored.add(draft.inbox_id)
+
+
 def _unanswered(calls: Calls, now: int) -> list[MessageDraft]:
     common = {"role": TOOL, "content": INTERRUPTED_RESULT, "kind": KIND_INTERRUPTED, "timestamp": now}
     return [MessageDraft(tool_call_id=each, tool_name=name, **common) for each, name in calls.items()]  # type: ignore[arg-type]
@@ -195,6 +203,7 @@ def renew(book: Book, op: ops.Renew) -> Lease:
 def append(book: Book, op: ops.Append) -> tuple[MessageId, ...]:
     turn = _fenced(book, op.fence)
     _check(_open(book, turn), op.drafts)
+    _check_once(book, turn, op.drafts)
     ids = book.store(turn, op.drafts, op.now)
     book.change(turn.lineage_id)
     return ids
@@ -205,6 +214,7 @@ def finish(book: Book, op: ops.Finish) -> ops.Finished:
     split = next((place for place, draft in enumerate(op.drafts) if draft.role != TOOL), len(op.drafts))
     left = _check(_open(book, turn), op.drafts[:split])
     _check({}, op.drafts[split:])
+    _check_once(book, turn, op.drafts)
     ids = book.store(turn, op.drafts[:split], op.now)
     book.store(turn, _unanswered(left, op.now), op.now)
     ids += book.store(turn, op.drafts[split:], op.now)

@@ -8,6 +8,7 @@ from hermes_hookspecs.testing.storage.finishes import FinishTests
 from hermes_hookspecs.testing.storage.inbox import InboxTests
 from hermes_hookspecs.testing.storage.leases import LeaseTests
 from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
+from hermes_hookspecs.testing.storage.rooms import RoomTests, StrangerTests
 from hermes_hookspecs.testing.storage.routes import RouteTests
 from hermes_hookspecs.testing.storage.state import FeedTests, LifeTests, StateTests
 from hermes_hookspecs.testing.storage.texts import TextTests
@@ -28,6 +29,8 @@ class StorageSuite(
     LegalityTests,
     TranscriptTests,
     AccessTests,
+    RoomTests,
+    StrangerTests,
     StateTests,
     FeedTests,
     LifeTests,

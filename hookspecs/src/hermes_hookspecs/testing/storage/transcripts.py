@@ -323,7 +323,7 @@ class AccessTests(StoreFixtures):
         assert len(store.messages(mine.lineage_id, me)) == 2
         assert len(store.turns(mine.lineage_id, me)) == 1
 
-    @pytest.mark.parametrize("field", ["platform", "account_id", "scope_id", "user_id"])
+    @pytest.mark.parametrize("field", ["profile", "platform", "account_id", "scope_id", "user_id"])
     def test_owners_that_differ_in_one_part_are_strangers(self, store: Store, scene: Scene, field: str) -> None:
         entry = scene.enter(source=source_at(scope_id="T1"))
         other = source_at(scope_id="T1", **{} if field == "scope_id" else {field: "other"})
@@ -343,7 +343,8 @@ class AccessTests(StoreFixtures):
             return [each.lineage_id for each in store.summaries(principal)]
 
         assert seen(principal_of(where, shared=True)) == [room.lineage_id]
-        assert seen(principal_of(where, shared=False)) == [person.lineage_id]
+        assert seen(principal_of(where, shared=False)) == [person.lineage_id, room.lineage_id]
+        assert seen(principal_of(source_at(), shared=False)) == [person.lineage_id]
         assert scene.lineage(room.lineage_id).shared
 
     def test_access_applies_before_the_limit(self, store: Store, scene: Scene) -> None:

@@ -100,7 +100,7 @@ def store_rows(
             return ()
         tx.run_many(INSERT, [place + cells for cells in rows.cells])
     except apsw.ConstraintError as error:
-        raise IllegalMessage(f"a row cannot be stored: {error}; an accepted message is stored once") from error
+        raise IllegalMessage("an accepted message is stored once, and the lineage has this one already") from error
     # Ids only grow and nobody else writes meanwhile, so those of one call stand side by side.
     (last,) = cast("tuple[int]", tx.one("SELECT last_insert_rowid()"))  # an integer, always
     return tuple(cast("Sequence[MessageId]", range(last - len(rows) + 1, last + 1)))  # they are message ids
