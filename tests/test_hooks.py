@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from hermes_core import hooks as hooks_module
+from hermes_hookspecs.cli import CliCommand
 from hermes_hookspecs.errors import PluginError
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.principal import operator
@@ -18,8 +19,18 @@ PATIENCE_S = 20
 
 
 class Named:
+    """An agent or a backend, by name only."""
+
+    model = None
+
     def __init__(self, name):
         self.name = name
+
+    def run(self, turn):
+        raise NotImplementedError
+
+    def open(self, options):
+        raise NotImplementedError
 
 
 @pytest.fixture
@@ -88,7 +99,7 @@ def test_providers_are_asked_once(profile):
         @hookimpl
         def hermes_cli_commands(self):
             asked.append("cli")
-            return [Named("x")]
+            return [CliCommand(path=("x",), summary="", run=print)]
 
         @hookimpl
         def hermes_key_builder(self):
@@ -99,7 +110,7 @@ def test_providers_are_asked_once(profile):
     for _ in range(3):
         assert app.hooks.agents()["mine"].name == "mine"
         assert app.hooks.commands()["help"]
-        assert [one.name for one in app.cli_commands()] == ["x"]
+        assert [one.path for one in app.cli_commands()] == [("x",)]
         assert app.hooks.key_builder().version == 1
 
     assert sorted(asked) == ["agents", "cli", "commands", "keys"]
@@ -263,17 +274,25 @@ def test_a_stuck_listener_delays_nobody_longer_than_the_limit(profile, ear, monk
     release.set()
 
 
-def test_a_failing_listener_is_nobodys_fault(profile, ear):
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(9), asyncio.CancelledError(), BaseException("no")])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_failing_listener_is_nobodys_fault(profile, ear, error, asynchronous):
     class Broken:
         @hookimpl
         def hermes_after_turn_start(self, turn):
-            raise ValueError("no")
+            if asynchronous:
+                return self.later()
+            raise error
+
+        async def later(self):
+            raise error
 
     app = profile(plugins=[Broken()])
 
     assert app.ask("hello", SOURCE).text == "echo 1: hello"
     app.hooks.flush()
     assert "after_turn_finish" in ear.names()
+    assert app.plugin_rows()[1].failures == 1
 
 
 def test_nothing_is_told_after_closing_and_nobody_listening_starts_no_thread(profile, ear):

@@ -166,7 +166,7 @@ class Hooks:
 
 
 def _hear(results: Any) -> None:
-    """Run what asynchronous listeners returned, on a loop of their own."""
+    """Run what asynchronous listeners returned, on a loop of their own; the guard keeps their failures apart."""
     from inspect import iscoroutine
 
     waiting = [result for result in results if iscoroutine(result)]

@@ -143,15 +143,110 @@ def test_a_success_in_between_keeps_a_plugin_out_of_quarantine(specs) -> None:
     assert (host.rows()[0].failures, host.rows()[0].quarantined) == (4, False)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), asyncio.CancelledError()])
-def test_what_is_no_exception_of_the_plugin_passes_every_policy(specs, error) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(9), GeneratorExit(), asyncio.CancelledError(), BaseException("x")],
+    ids=lambda e: type(e).__name__,
+)
+def test_whatever_a_plugin_raises_is_its_own_failure(specs, caplog, error) -> None:
     host = PluginHost(specs)
     host.register("bad", Raising(error))
 
-    with pytest.raises(type(error)):
-        host.manager.hook.hermes_after_turn(session_id="s")
+    host.manager.hook.hermes_after_turn(session_id="s")
+    with pytest.raises(PluginError, match=f"plugin 'bad' failed at call: hermes_build_key: {type(error).__name__}"):
+        _key(host)
+
+    assert host.rows()[0].failures == 2
+    assert len(caplog.records) == 1
+
+
+def test_the_persons_interrupt_passes_every_policy(specs) -> None:
+    host = PluginHost(specs)
+    host.register("bad", Raising(KeyboardInterrupt()))
+
+    for call in (lambda: host.manager.hook.hermes_after_turn(session_id="s"), lambda: _key(host)):
+        with pytest.raises(KeyboardInterrupt):
+            call()
 
     assert host.rows()[0].failures == 0
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def test_an_exception_that_cannot_be_read_is_one_like_any_other(specs, caplog) -> None:
+    host = PluginHost(specs)
+    host.register("bad", Raising(Unreadable()))
+
+    host.manager.hook.hermes_after_turn(session_id="s")
+    with pytest.raises(PluginError, match=r"hermes_build_key: Unreadable: \(its message cannot be read\)"):
+        _key(host)
+
+    assert "hermes_after_turn, skipped: Unreadable: (its message cannot be read)" in caplog.text
+
+
+def test_no_text_of_a_plugin_commands_the_terminal(specs, caplog) -> None:
+    host = PluginHost(specs)
+    host.register("bad", Raising(ValueError("\x1b[2J é 周\r\n\x9b1m \u202e\ud800")))
+
+    host.manager.hook.hermes_after_turn(session_id="s")
+
+    shown = r"ValueError: \x1b[2J é 周 \x9b1m \u202e\ud800"
+    assert caplog.records[0].getMessage() == f"plugin 'bad' failed in hermes_after_turn, skipped: {shown}"
+
+
+def test_a_wrapper_that_fails_is_named_and_what_passes_through_it_is_not_blamed_on_it(specs) -> None:
+    class Wrapper:
+        def __init__(self, error: BaseException | None) -> None:
+            self.error = error
+
+        @hookimpl(wrapper=True)
+        def hermes_build_key(self, source: str) -> object:
+            inner = yield
+            if self.error is not None:
+                raise self.error
+            return inner
+
+    host = PluginHost(specs)
+    host.register("inner", Raising(KeyBuildError("no chat")))
+    host.register("wrapper", Wrapper(None))
+
+    with pytest.raises(KeyBuildError) as raised:
+        _key(host)
+    host.unregister("inner")
+    host.unregister("wrapper")
+    host.register("leaver", Wrapper(SystemExit(9)))
+    with pytest.raises(PluginError, match="plugin 'leaver' failed at call: hermes_build_key: SystemExit: 9"):
+        _key(host)
+
+    assert raised.value.__notes__ == ["raised by plugin 'inner' in hermes_build_key"]
+
+
+@pytest.mark.parametrize("from_outside", [True, False])
+def test_a_cancelled_task_is_cancelled_and_a_listener_that_cancels_itself_has_failed(specs, from_outside) -> None:
+    class Waiting:
+        @hookimpl
+        async def hermes_after_turn(self) -> None:
+            if from_outside:
+                asyncio.current_task().cancel()
+                await asyncio.sleep(60)
+            raise asyncio.CancelledError
+
+    host = PluginHost(specs)
+    host.register("waiting", Waiting())
+
+    async def call() -> object:
+        (pending,) = host.manager.hook.hermes_after_turn(session_id="s")
+        return await pending
+
+    if from_outside:
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(call())
+    else:
+        assert asyncio.run(call()) is None
+    assert host.rows()[0].failures == (0 if from_outside else 1)
 
 
 def test_an_async_implementation_is_guarded_where_it_is_awaited(specs) -> None:

@@ -137,14 +137,57 @@ def test_strict_raises_the_first_failure(site, specs, settings_of: Make) -> None
         _load(site, specs, settings_of("[plugins]\nstrict = true\n"))
 
 
-def test_a_plugin_that_leaves_the_program_is_a_failed_one(site, specs, settings_of: Make) -> None:
-    site.add("leaver", "raise SystemExit(3)")
+UNREADABLE = "class Unreadable(Exception):\n    def __str__(self): raise RuntimeError('no')\n"
+
+
+@pytest.mark.parametrize("stage", ["import", "create"])
+@pytest.mark.parametrize(
+    ("raised", "reason"),
+    [
+        ("SystemExit(3)", "SystemExit: 3"),
+        ("GeneratorExit", "GeneratorExit"),
+        ("BaseException('x')", "BaseException: x"),
+        ("__import__('asyncio').CancelledError", "CancelledError"),
+        ("__import__('pytest').skip.Exception('no')", "Skipped: no"),
+        ("Unreadable", "Unreadable: (its message cannot be read)"),
+        ("ValueError('\\x1b[2J\\nred')", r"ValueError: \x1b[2J red"),
+    ],
+)
+def test_whatever_a_plugin_raises_it_is_a_failed_one(site, specs, settings_of: Make, stage, raised, reason) -> None:
+    code = f"raise {raised}\n" if stage == "import" else f"class Plugin:\n    def __init__(self): raise {raised}\n"
+    site.add("leaver", UNREADABLE + code)
 
     host = _load(site, specs, settings_of())
 
     assert [(row.stage, row.failed_at, row.reason) for row in host.rows() if row.name == "leaver"] == [
-        ("failed", "import", "SystemExit: 3")
+        ("failed", stage, reason)
     ]
+
+
+def test_a_refused_table_with_an_unreadable_message_is_a_row_too(site, specs, settings_of: Make) -> None:
+    site.add(
+        "bad",
+        """
+from hermes_hookspecs.errors import ConfigError
+class Bad(ConfigError):
+    def __init__(self): pass
+    def __str__(self): raise RuntimeError("no")
+class Plugin:
+    def __init__(self, config): raise Bad()
+""",
+    )
+
+    row = _row(_load(site, specs, settings_of()), "bad")
+
+    assert (row.failed_at, row.reason) == ("create", "Bad: (its message cannot be read)")
+
+
+def test_an_object_that_ends_the_program_when_it_is_looked_at_is_a_row(site, specs, settings_of: Make) -> None:
+    site.add("bad", "class Plugin:\n    def __dir__(self): raise SystemExit(3)\n")
+
+    row = _row(_load(site, specs, settings_of()), "bad")
+
+    assert (row.failed_at, row.reason) == ("register", "SystemExit: 3")
 
 
 def test_an_interrupt_of_the_person_passes_through(site, specs, settings_of: Make) -> None:

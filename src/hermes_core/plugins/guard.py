@@ -1,22 +1,24 @@
 """What stands between a plugin and the hook manager: the failure policy of each hook, applied at every call.
 
 *raise* hooks fail closed: the exception ends the call. *skip* hooks are left out when they fail: logged, counted, and
-after several failures in a row the plugin is quarantined. ``except Exception`` only: a cancelled task, ``SystemExit``
-and ``KeyboardInterrupt`` pass.
+after several failures in a row the plugin is quarantined. A result of the wrong shape is a failure like an exception,
+and so is ``SystemExit``: a plugin does not end the program. ``KeyboardInterrupt`` and the cancellation of a task pass.
 """
 
 from __future__ import annotations
 
 from functools import wraps
-from inspect import iscoroutinefunction
+from inspect import iscoroutine
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_core.plugins.stages import one_line
+from hermes_core.plugins.results import check_of, is_checked
+from hermes_core.plugins.stages import is_of_the_caller, one_line
 from hermes_hookspecs.errors import HermesError, PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Sequence
+    from typing import NoReturn
 
     from hermes_hookspecs.markers import ErrorPolicy
 
@@ -27,7 +29,7 @@ class Implementation(NamedTuple):
     """One hook implementation of a plugin.
 
     ``attribute``: the method's name, which may differ from the ``hook``'s. ``function``: bound. ``wrapper``: whether
-    it is a generator around the other implementations.
+    it is a generator around the other implementations. ``firstresult``: whether the hook has one result, not a list.
     """
 
     attribute: str
@@ -35,6 +37,7 @@ class Implementation(NamedTuple):
     function: Callable[..., object]
     on_error: ErrorPolicy
     wrapper: bool
+    firstresult: bool = False
 
 
 class Health:
@@ -63,7 +66,7 @@ class Health:
         with self._lock:
             self.failures += 1
 
-    def skipped(self, hook: str, error: Exception) -> None:
+    def skipped(self, hook: str, error: BaseException) -> None:
         """Count and log a failure of a *skip* hook, and quarantine the plugin when it was one too many in a row."""
         from logging import getLogger  # the first failure pays for it
 
@@ -84,8 +87,8 @@ class Health:
 class Guard:
     """A stand-in that is registered instead of the plugin: one guarded function for each implementation.
 
-    Wrappers pass unchanged: a failing one is a failing call, as it is on every *raise* hook, and there alone they
-    are allowed.
+    Wrappers stay generators: a failing one is a failing call, as it is on every *raise* hook, and there alone they are
+    allowed.
     """
 
     def __init__(self, plugin: object, implementations: Sequence[Implementation], health: Health) -> None:
@@ -98,13 +101,13 @@ class Guard:
 def _guarded(implementation: Implementation, health: Health) -> Callable[..., object]:
     """Return the function to register; it keeps marker and argument names, which the manager reads.
 
-    The manager passes arguments by position, the typed facade may pass them by name.
+    The manager passes arguments by position, the typed facade may pass them by name. What a hook with results nobody
+    reads gives to be awaited is guarded as well: its exceptions come out there.
     """
     if implementation.wrapper:
-        return implementation.function
-    if iscoroutinefunction(implementation.function):
-        return _guarded_async(implementation, health)
+        return _guarded_wrapper(implementation, health)
     function, hook, skips = implementation.function, implementation.hook, implementation.on_error == "skip"
+    check, reads = check_of(hook), is_checked(hook)
 
     @wraps(function)
     def guarded(*arguments: object, **named: object) -> object:
@@ -112,7 +115,15 @@ def _guarded(implementation: Implementation, health: Health) -> Callable[..., ob
             return None
         try:
             result = function(*arguments, **named)
-        except Exception as exc:  # noqa: BLE001 - the guard is where it is decided what that means
+            if iscoroutine(result):
+                if not reads:
+                    return _awaited(result, implementation, health)
+                result.close()
+                raise TypeError("returned a coroutine, and this hook is called, not awaited")
+            result = check(health.plugin, result)
+        except BaseException as exc:
+            if is_of_the_caller(exc):
+                raise
             _failed(health, hook, exc, skips=skips)
             return None
         health.succeeded(hook)
@@ -121,35 +132,50 @@ def _guarded(implementation: Implementation, health: Health) -> Callable[..., ob
     return guarded
 
 
-def _guarded_async(implementation: Implementation, health: Health) -> Callable[..., Awaitable[object]]:
-    """Return the same for an ``async def``, whose exceptions come out when it is awaited."""
-    function, hook, skips = implementation.function, implementation.hook, implementation.on_error == "skip"
+async def _awaited(pending: Coroutine[object, None, object], implementation: Implementation, health: Health) -> object:
+    """Return what ``pending`` gives, under the same policy."""
+    try:
+        result = await pending
+    except BaseException as exc:
+        if is_of_the_caller(exc, awaited=True):
+            raise
+        _failed(health, implementation.hook, exc, skips=implementation.on_error == "skip")
+        return None
+    health.succeeded(implementation.hook)
+    return result
+
+
+def _guarded_wrapper(implementation: Implementation, health: Health) -> Callable[..., object]:
+    """Return the same for a generator around the others, whose exceptions pass through it and stay theirs."""
+    function, hook, check = implementation.function, implementation.hook, check_of(implementation.hook)
 
     @wraps(function)
-    async def guarded(*arguments: object, **named: object) -> object:
-        if skips and health.quarantined:
-            return None
+    def guarded(*arguments: object, **named: object) -> Generator[None, object, object]:
         try:
-            pending = function(*arguments, **named)
-            # The signature says object; iscoroutinefunction has said that it is awaitable.
-            result: object = await pending  # type: ignore[misc]
-        except Exception as exc:  # noqa: BLE001 - the guard is where it is decided what that means
-            _failed(health, hook, exc, skips=skips)
-            return None
-        health.succeeded(hook)
-        return result
+            # The signature says object; the rehearsal has said that it is a generator.
+            result: object = yield from function(*arguments, **named)  # type: ignore[misc]
+            if implementation.firstresult or not is_checked(hook):
+                return check(health.plugin, result)
+            if not isinstance(result, (list, tuple)):
+                raise TypeError(f"returned a {type(result).__name__}, not the list of results")
+            return [check(health.plugin, one) for one in result if one is not None]
+        except BaseException as exc:
+            if is_of_the_caller(exc) or isinstance(exc, (HermesError, GeneratorExit)):
+                raise
+            _raise(health, hook, exc)
 
     return guarded
 
 
-def _failed(health: Health, hook: str, error: Exception, *, skips: bool) -> None:
-    """Apply the policy: return for *skip*, raise for *raise*.
+def _failed(health: Health, hook: str, error: BaseException, *, skips: bool) -> None:
+    """Apply the policy: return for *skip*, raise for *raise*."""
+    if not skips:
+        _raise(health, hook, error)
+    health.skipped(hook, error)
 
-    On a *raise* hook the contract's own errors pass as they are: ``KeyBuildError`` is an answer, not a fault.
-    """
-    if skips:
-        health.skipped(hook, error)
-        return
+
+def _raise(health: Health, hook: str, error: BaseException) -> NoReturn:
+    """Fail closed. The contract's own errors pass as they are: ``KeyBuildError`` is an answer, not a fault."""
     if isinstance(error, HermesError):
         error.add_note(f"raised by plugin {health.plugin!r} in {hook}")
         raise error

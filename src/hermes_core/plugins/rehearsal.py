@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 from hermes_core.plugins.guard import Implementation
-from hermes_core.plugins.stages import one_line
+from hermes_core.plugins.stages import is_of_the_caller, one_line, printable
 from hermes_hookspecs.errors import PluginError
 from hermes_hookspecs.markers import hook_options, implementation_options
 
@@ -88,7 +88,9 @@ class Rehearsal:
             return self._tried(name, plugin)
         except PluginError:
             raise
-        except Exception as exc:
+        except BaseException as exc:
+            if is_of_the_caller(exc):
+                raise
             raise PluginError(name, "register", one_line(exc)) from exc
 
     def _tried(self, name: str, plugin: object) -> tuple[Implementation, ...]:
@@ -110,7 +112,7 @@ def _marked(manager: pluggy.PluginManager, name: str, plugin: object) -> tuple[I
         if options is None:
             if attribute.startswith(HOOK_PREFIX) and _is_method(plugin, attribute):
                 raise PluginError(
-                    name, "register", f"{attribute} is not marked with @hookimpl and would never be called"
+                    name, "register", f"{printable(attribute)} is not marked with @hookimpl and would never be called"
                 )
             continue
         hook = options.get("specname") or attribute
@@ -118,12 +120,13 @@ def _marked(manager: pluggy.PluginManager, name: str, plugin: object) -> tuple[I
         if caller is None or caller.spec is None:
             raise PluginError(name, "register", f"there is no hook {hook!r}{_nearest(manager, hook)}")
         is_wrapper = bool(options.get("wrapper") or options.get("hookwrapper"))
-        on_error = hook_options(caller.spec.function).on_error
-        if is_wrapper and on_error == "skip":
+        spec = hook_options(caller.spec.function)
+        if is_wrapper and spec.on_error == "skip":
             raise PluginError(
-                name, "register", f"{attribute} wraps a hook that may be skipped; only 'raise' hooks can be"
+                name, "register", f"{printable(attribute)} wraps a hook that may be skipped; only 'raise' hooks can be"
             )
-        found.append(Implementation(attribute, hook, getattr(plugin, attribute), on_error, is_wrapper))
+        function = getattr(plugin, attribute)
+        found.append(Implementation(attribute, hook, function, spec.on_error, is_wrapper, spec.firstresult))
     return tuple(found)
 
 

@@ -1,7 +1,8 @@
 """The stages in which plugin code runs for the first time: import and create. Each failure names plugin and stage.
 
-A plugin that leaves the program by ``SystemExit`` while it is imported or made has failed like any other: it must not
-take ``hermes plugins list`` along, which says so. ``KeyboardInterrupt`` passes: it is the person's.
+A plugin that raises ``SystemExit``, or anything else that is no :class:`Exception`, while it is imported or made has
+failed like any other: it must not take ``hermes plugins list`` along, which says so. ``KeyboardInterrupt`` passes: it
+is the person's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from hermes_core.config.sections import Settings
     from hermes_core.plugins.candidates import Candidate
 
-__all__ = ["create", "import_plugin", "one_line"]
+__all__ = ["create", "import_plugin", "is_of_the_caller", "one_line", "printable"]
 
 _REASON_CHARACTERS = 400
 
@@ -35,7 +36,9 @@ def import_plugin(candidate: Candidate) -> object:
         found: object = import_module(module_name)
         for attribute in attributes.split("."):
             found = getattr(found, attribute)
-    except (Exception, SystemExit) as exc:
+    except BaseException as exc:
+        if is_of_the_caller(exc):
+            raise
         raise PluginError(candidate.name, "import", one_line(exc)) from exc
     return found
 
@@ -54,20 +57,57 @@ def create(name: str, factory: object, settings: Settings) -> object:
         raise PluginError(name, "create", f"the entry point names a {type(factory).__name__}, not a class")
     try:
         plugin = _called(factory, table)
-    except ConfigError as exc:
-        named = _with_place(name, exc, settings)
-        raise PluginError(name, "create", str(named)) from named
-    except (Exception, SystemExit) as exc:
-        raise PluginError(name, "create", one_line(exc)) from exc
+    except BaseException as exc:
+        if is_of_the_caller(exc):
+            raise
+        reason, cause = _refusal(name, exc, settings)
+        raise PluginError(name, "create", reason) from cause
     if plugin is None:
         raise PluginError(name, "create", "the entry point's factory returned nothing")
     return plugin
 
 
 def one_line(error: BaseException) -> str:
-    """Return type and message of ``error`` on one line, cut after 400 characters."""
-    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    """Return type and message of ``error`` on one printable line, cut after 400 characters."""
+    text = printable(f"{type(error).__name__}: {_message(error)}").removesuffix(":")
     return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}…"
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` on one line, with ``\x1b`` and the like for characters that would command a terminal."""
+    line = " ".join(text.split())
+    if line.isprintable():
+        return line
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
+
+
+def is_of_the_caller(error: BaseException, *, awaited: bool = False) -> bool:
+    """Return whether what came out of a plugin is not its failure: the person's interrupt, a cancelled task.
+
+    :param awaited: it came out of an ``await``, where the caller can cancel or close what waits.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    if not awaited or isinstance(error, Exception):
+        return False
+    from asyncio import CancelledError, current_task  # loaded already, by whoever awaits
+
+    if not isinstance(error, CancelledError):
+        return isinstance(error, GeneratorExit)
+    try:
+        task = current_task()
+    except RuntimeError:  # no loop: somebody drives the coroutine by hand
+        return True
+    return task is None or task.cancelling() > 0
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as exc:
+        if is_of_the_caller(exc):
+            raise
+        return "(its message cannot be read)"
 
 
 def _called(factory: Callable[..., object], table: Mapping[str, object]) -> object:
@@ -86,6 +126,17 @@ def _called(factory: Callable[..., object], table: Mapping[str, object]) -> obje
             raise ConfigError("this plugin takes no settings", key=next(iter(table))) from None
         return factory()
     return factory(table)
+
+
+def _refusal(name: str, error: BaseException, settings: Settings) -> tuple[str, BaseException]:
+    """Return the reason and the cause to give for what a factory raised."""
+    if not isinstance(error, ConfigError):
+        return one_line(error), error
+    try:
+        named = _with_place(name, error, settings)
+        return printable(str(named)), named
+    except Exception:  # noqa: BLE001 - a class of the plugin's own: even its message is code of the plugin
+        return one_line(error), error
 
 
 def _with_place(name: str, error: ConfigError, settings: Settings) -> ConfigError:
