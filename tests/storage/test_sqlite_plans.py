@@ -179,7 +179,7 @@ def _walks_an_index_in_order(plan):
     return plan.startswith(("SCAN routes USING INDEX routes_by_use", "SCAN sqlite_sequence"))
 
 
-def test_a_step_of_a_turn_is_three_statements(scene, entry):
+def test_a_step_of_a_turn_is_two_statements(scene, entry):
     begun = scene.ask(entry)
     statements = []
 
@@ -190,7 +190,7 @@ def test_a_step_of_a_turn_is_three_statements(scene, entry):
     operation = Append(fence=fence_of(begun), drafts=(saying("a"),), now=1)
     scene.store._database.apply(lambda tx: prepare(operation)(Counting(tx)))
 
-    assert len(statements) == 3
+    assert len(statements) == 2
 
 
 def test_a_routing_hit_is_one_statement_of_two_look_ups(scene, entry):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from hermes_hookspecs.errors import AgentFailed, LeaseLost, StorageError, StoreBusy, StoreFull
+from hermes_hookspecs.errors import AgentFailed, LeaseLost, StorageError, StoreBusy, StoreFull, StoreStopped
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, ToolCall
 from hermes_hookspecs.operations import Revoke
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, ToolResult, UsageReport
@@ -152,6 +152,72 @@ def test_a_failing_store_is_raised_as_it_is(bench):
         asyncio.run(work.ask("go", agent))
 
     closed_once(work, entry, "failed")
+
+
+def test_a_turn_that_could_not_be_closed_is_closed_before_the_next_message_of_its_process(bench):
+    """After a full disk the lineage stayed locked for one ttl, by a process that had no use for it any more."""
+    work = bench(ttl_s=3600.0)
+    entry = work.enter()
+    work.store.failing["Finish"] = [StoreFull("no space left") for _ in range(3)]
+
+    with pytest.raises(StoreFull, match="no space left"):
+        asyncio.run(work.ask("one"))
+    assert work.lease(entry).holder is not None
+    (told,) = work.told("after_turn_finish")
+    result = asyncio.run(work.ask("two", source=work.source("oc_2")))
+    assert work.lease(entry).holder is not None
+    again = asyncio.run(asyncio.wait_for(work.ask("three"), 20))
+
+    assert (told.outcome, result.turn.outcome, again.turn.outcome) == ("failed", "done", "done")
+    assert [(turn.outcome, turn.reason) for turn in work.turns(entry)] == [
+        ("failed", "StoreFull: no space left"),
+        ("done", ""),
+    ]
+    assert work.rows(entry) == [
+        ("user", "one"),
+        ("assistant", "heard one"),
+        ("assistant", "[The answer failed: StoreFull: no space left]"),
+        ("user", "three"),
+        ("assistant", "heard three"),
+    ]
+
+
+def test_a_stopped_task_ends_as_stopped_although_its_turn_cannot_be_closed(bench):
+    work = bench()
+    entry = work.enter()
+    work.store.failing["Finish"] = [StoreBusy("locked")]
+
+    async def go():
+        running = asyncio.Event()
+
+        async def agent(turn):
+            running.set()
+            yield Progress(label="on it")
+            await asyncio.Event().wait()
+
+        task = work.asking("go", agent)
+        await running.wait()
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(go())
+    asyncio.run(work.ask("again"))
+
+    assert {turn.outcome for turn in work.turns(entry)} == {"stopped", "done"}
+
+
+def test_a_store_that_has_stopped_is_not_asked_again(bench, caplog):
+    work = bench()
+    entry = work.enter()
+    work.store.failing["Finish"] = [StoreStopped("open it again") for _ in range(2)]
+
+    with pytest.raises(StoreStopped):
+        asyncio.run(work.ask("one"))
+    asyncio.run(work.ask("two", source=work.source("oc_2")))
+
+    assert work.lease(entry).holder is not None
+    assert "could not be written: open it again" in caplog.text
 
 
 def test_silence_gives_the_agent_up(bench):

@@ -12,7 +12,7 @@ import pytest
 
 from hermes_core.leases import LeaseWatch
 from hermes_core.turns.waiting import _LOOKED_AT
-from hermes_hookspecs.errors import LeaseBusy, SessionNotFound
+from hermes_hookspecs.errors import LeaseBusy, SessionNotFound, StoreFull
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, MessageDraft, closing_text
 from hermes_hookspecs.operations import (
     Begin,
@@ -20,11 +20,13 @@ from hermes_hookspecs.operations import (
     BindRoute,
     Busy,
     Changed,
+    Finish,
     NothingWaiting,
     NotYourTurn,
     Withdraw,
 )
 from hermes_hookspecs.testing.clock import FakeClock
+from hermes_hookspecs.turns import Fence
 
 
 class Slow:
@@ -192,6 +194,46 @@ def test_who_waits_too_long_takes_the_message_back(bench, slow, wait_for, wait_u
     assert work.item(2).status == "withdrawn"
     assert ("user", "2") not in work.rows(entry)
     assert len(work.turns(entry)) == 1
+
+
+def test_a_message_that_could_not_be_taken_back_does_not_keep_its_place_for_ever(bench, elsewhere):
+    work = bench(wait_s=0.05)
+    entry = work.enter()
+    begun = begin_as(work, entry, **elsewhere)
+    work.store.failing["Withdraw"] = [StoreFull("no space left")]
+
+    with pytest.raises(LeaseBusy, match="taken back"):
+        asyncio.run(work.ask("given up"))
+    assert work.item(2).status == "pending"
+    work.app.store.apply(Finish(fence=Fence(entry.lineage_id, begun.turn.id, begun.lease.token), outcome="done", now=2))
+    result = asyncio.run(work.ask("next"))
+
+    assert result.text == "heard next"
+    assert work.item(2).status == "withdrawn"
+
+
+def test_a_waiter_behind_a_message_that_could_not_be_taken_back_goes_on(bench, slow, wait_for, wait_until):
+    work = bench()
+    entry = work.enter()
+    work.store.failing["Withdraw"] = [StoreFull("no space left")]
+
+    async def main():
+        first = work.asking("1", slow)
+        await wait_for(slow.running)
+        second = work.asking("2")
+        await wait_until(accepted(work, 2))
+        third = work.asking("3")
+        await wait_until(accepted(work, 3))
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        slow.may_end.set()
+        await asyncio.wait_for(asyncio.gather(first, third), 20)
+
+    asyncio.run(main())
+
+    assert work.item(2).status == "withdrawn"
+    assert [content for role, content in work.rows(entry) if role == "user"] == ["1", "3"]
 
 
 def test_a_cancelled_waiter_takes_the_message_back_and_the_next_one_goes_on(bench, slow, wait_for, wait_until):

@@ -17,6 +17,7 @@ import attrs
 from hermes_core.context.window import read_rows, window_of
 from hermes_core.leases import holder_lives
 from hermes_core.turns.history import ScanningHistory
+from hermes_core.turns.leftovers import Leftovers
 from hermes_core.turns.run import TurnRun
 from hermes_core.turns.settling import settled
 from hermes_core.turns.waiting import LeaseTimes, TurnWait
@@ -87,6 +88,7 @@ class TurnEngine:
         self._times = times
         self._max_waiting = max_waiting
         self._inactivity_s = inactivity_s
+        self._leftovers = Leftovers(store)
 
     async def run(self, request: TurnRequest) -> TurnResult:
         """Accept the message, wait for its turn, run it, and return the answer.
@@ -101,12 +103,14 @@ class TurnEngine:
         if request.draft.waiter is None or request.draft.lineage_id is None:
             raise ValueError("a message that waits names its waiter and its lineage")
         snapshot = await self._snapshot(request)
+        await self._leftovers.write()
         inbox_id = await self._accept(request.draft)
         wait = TurnWait(
             store=self._store,
             clock=self._clock,
             hooks=self._hooks,
             waker=self._waker,
+            leftovers=self._leftovers,
             times=self._times,
             lineage_id=request.draft.lineage_id,
             inbox_id=inbox_id,
@@ -128,6 +132,7 @@ class TurnEngine:
             clock=self._clock,
             hooks=self._hooks,
             waker=self._waker,
+            leftovers=self._leftovers,
             times=self._times,
             inactivity_s=self._inactivity_s,
             begun=begun,

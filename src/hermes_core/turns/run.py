@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hermes_core.plugins.stages import one_line
 from hermes_core.turns.settling import settled
-from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StoreBusy
+from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StorageError, StoreBusy
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
 from hermes_hookspecs.operations import Append, Finish, RecordUsage, Renew
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult, UsageReport
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from hermes_core.hooks import Hooks
+    from hermes_core.turns.leftovers import Leftovers
     from hermes_core.turns.waiting import LeaseTimes
     from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.clock import Clock
@@ -49,7 +51,8 @@ class Ended:
 class TurnRun:
     """Runs one begun turn to its end.
 
-    :param begun: what *begin* gave. on_event: told each event of the agent, on the loop.
+    :param leftovers: takes the end of a turn that the store could not write. begun: what *begin* gave. on_event: told
+        each event of the agent, on the loop.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class TurnRun:
         clock: Clock,
         hooks: Hooks,
         waker: LocalWaker,
+        leftovers: Leftovers,
         times: LeaseTimes,
         inactivity_s: float,
         begun: Begun,
@@ -68,6 +72,7 @@ class TurnRun:
         self._clock = clock
         self._hooks = hooks
         self._waker = waker
+        self._leftovers = leftovers
         self._times = times
         self._inactivity_s = inactivity_s
         self._turn = begun.turn
@@ -95,7 +100,7 @@ class TurnRun:
             await settled(self._close(STOPPED, "cancelled"))
             raise
         except Exception as error:
-            reason = self._fault or _one_line(error)
+            reason = self._fault or one_line(error)
             await settled(self._close(FAILED, reason))
             if isinstance(error, HermesError):
                 raise
@@ -126,7 +131,7 @@ class TurnRun:
         try:
             events = agent.run(turn)
         except Exception as error:
-            raise self._failed(agent, _one_line(error)) from error
+            raise self._failed(agent, one_line(error)) from error
         try:
             while True:
                 try:
@@ -151,12 +156,12 @@ class TurnRun:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise self._failed(agent, _one_line(error)) from error  # something inside the agent was cancelled
+            raise self._failed(agent, one_line(error)) from error  # something inside the agent was cancelled
         except Exception as error:
             if limit.expired():
                 reason = f"no sign of life for {self._inactivity_s:g} s, given up"
                 raise self._failed(agent, reason) from error
-            raise self._failed(agent, _one_line(error)) from error
+            raise self._failed(agent, one_line(error)) from error
 
     def _failed(self, agent: Agent, reason: str) -> AgentFailed:
         self._fault = reason
@@ -190,7 +195,7 @@ class TurnRun:
             self._on_event(event)
         except Exception as error:  # noqa: BLE001 - what is shown has no say in what is stored
             self._on_event = None
-            _log.warning("the listener of turn %s failed and is told nothing more: %s", self._turn.id, _one_line(error))
+            _log.warning("the listener of turn %s failed and is told nothing more: %s", self._turn.id, one_line(error))
 
     async def _flush(self) -> None:
         """Store what is held back; only then may the agent go on."""
@@ -265,7 +270,10 @@ class TurnRun:
         return Ended(turn=turn, text=self._answer, usage=_sum(self._usage), version=self._version)
 
     async def _close(self, outcome: str, reason: str) -> None:
-        """End a turn that did not end by itself; what it had stored stays, one closing row says why."""
+        """End a turn that did not end by itself; what it had stored stays, one closing row says why.
+
+        Never raises because the store cannot write it: why the turn ended is what its caller is told.
+        """
         now = self._clock.now()
         closing = MessageDraft(role=ASSISTANT, content=closing_text(outcome, reason), timestamp=now, kind=KIND_CLOSING)
         operation = Finish(
@@ -281,6 +289,8 @@ class TurnRun:
         except LeaseLost:
             reason = "the lease was lost"
             await self._keep_usage()
+        except StorageError as error:
+            self._leftovers.owe(operation, f"the end of turn {self._turn.id}", error)
         finally:
             self._tell(outcome, reason)
 
@@ -307,13 +317,6 @@ async def _put_away(agent: Agent, events: AsyncIterator[AgentEvent]) -> None:
         from logging import getLogger
 
         getLogger(__name__).warning("agent %s failed while it was closed", agent.name, exc_info=True)
-
-
-def _one_line(error: BaseException) -> str:
-    """Return an exception as one line of at most 200 characters."""
-    text = " ".join(str(error).split())
-    name = type(error).__name__
-    return (f"{name}: {text}" if text else name)[:200]
 
 
 def _sum(usages: list[Usage]) -> Usage | None:

@@ -14,7 +14,7 @@ import attrs
 from hermes_core.context.window import sent_text
 from hermes_core.leases import LeaseWatch, holder_lives
 from hermes_core.turns.settling import settled
-from hermes_hookspecs.errors import LeaseBusy, SessionNotFound
+from hermes_hookspecs.errors import LeaseBusy, SessionNotFound, StorageError
 from hermes_hookspecs.ids import new_turn_id
 from hermes_hookspecs.inbox import PENDING
 from hermes_hookspecs.messages import USER, MessageDraft
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_core.hooks import Hooks
+    from hermes_core.turns.leftovers import Leftovers
     from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ids import InboxId, LineageId
@@ -77,6 +78,7 @@ class TurnWait:
         clock: Clock,
         hooks: Hooks,
         waker: LocalWaker,
+        leftovers: Leftovers,
         times: LeaseTimes,
         lineage_id: LineageId,
         inbox_id: InboxId,
@@ -90,6 +92,7 @@ class TurnWait:
         self._clock = clock
         self._hooks = hooks
         self._waker = waker
+        self._leftovers = leftovers
         self._times = times
         self._lineage_id = lineage_id
         self._inbox_id = inbox_id
@@ -144,6 +147,7 @@ class TurnWait:
                 if begun is not None:
                     return begun
                 await self._tell(in_the_way)
+                await self._leftovers.write()
                 waiter.watch(None if look.lease is None else look.lease.holder)
                 await waiter.wait(max(0.001, min(1.0, self._times.wait_s - self.waited_s)))
         finally:
@@ -236,5 +240,8 @@ class TurnWait:
 
     async def _withdraw(self) -> None:
         operation = Withdraw(ids=(self._inbox_id,), now=self._clock.now())
-        await self._store.perform(operation)
+        try:
+            await self._store.perform(operation)
+        except StorageError as error:
+            self._leftovers.owe(operation, f"that message {self._inbox_id} is taken back", error)
         self._waker.wake(self._lineage_id)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -36,6 +37,15 @@ other.execute("BEGIN IMMEDIATE")
 print("held", flush=True)
 sys.stdin.readline()
 other.execute("ROLLBACK")
+"""
+
+HOLD_GATE = """
+import sys
+from hermes_core.storage.sqlite.gate import Gate
+gate = Gate(sys.argv[1])
+gate.acquire()
+print("held", flush=True)
+sys.stdin.readline()
 """
 
 
@@ -104,17 +114,7 @@ def test_queued_operations_give_up_when_the_lock_stays_taken(path, schema, start
 
 def test_a_stopped_process_inside_the_gate_is_named(database, start):
     database.apply(note("first"))
-    holder = start(
-        """
-import sys
-from hermes_core.storage.sqlite.gate import Gate
-gate = Gate(sys.argv[1])
-gate.acquire()
-print("held", flush=True)
-sys.stdin.readline()
-""",
-        database.path,
-    )
+    holder = start(HOLD_GATE, database.path)
     assert holder.stdout.readline() == "held\n"
 
     with pytest.raises(StoreBusy, match=f"process {holder.pid}"):
@@ -124,20 +124,63 @@ sys.stdin.readline()
     assert database.apply(note("free"), timeout_s=10) == 2
 
 
+def test_futures_and_coroutines_give_up_behind_a_gate_that_never_opens(path, schema, start):
+    """The writer's thread is stuck in the gate then; a turn waited for ever, and Ctrl-C with it."""
+    database = Database.open(path, schema=schema, busy_timeout_s=0.3)
+    database.submit(note("first")).result(10)
+    holder = start(HOLD_GATE, database.path)
+    assert holder.stdout.readline() == "held\n"
+
+    async def ask() -> list[object]:
+        wanted = [database.submit_from_loop(note(f"coroutine {number}")) for number in range(3)]
+        return await asyncio.wait_for(asyncio.gather(*wanted, return_exceptions=True), 10)
+
+    future = database.submit(note("future"))
+    errors = [*asyncio.run(ask()), future.exception(10), database.submit(note("later future")).exception(10)]
+
+    assert [type(error) for error in errors] == [StoreBusy] * 5
+    for error in errors:
+        assert f"process {holder.pid}" in str(error)
+        assert "nothing was written" in str(error)
+    holder.kill()
+    assert database.submit(note("free")).result(10) == 2
+    assert count(database) == 2
+    database.close()
+
+
+def test_who_waits_behind_a_long_operation_gives_up_and_the_operation_itself_does_not(path, schema):
+    database = Database.open(path, schema=schema, busy_timeout_s=0.3)
+    inside, go = threading.Event(), threading.Event()
+    slow = database.submit(lambda t: (inside.set(), go.wait(10), note("slow")(t))[2])
+    assert inside.wait(10)
+
+    waiting = database.submit(note("waiting"))
+
+    assert isinstance(waiting.exception(10), StoreBusy)
+    assert not slow.done()
+    go.set()
+    assert slow.result(10) == 1
+    assert count(database) == 1
+    database.close()
+
+
+def test_the_log_that_is_removed_during_a_commit_makes_its_outcome_unknown(path, schema, monkeypatch):
+    database = Database.open(path, schema=schema)
+    database.apply(note("before"))
+    monkeypatch.setattr(wal, "sync_to_disk", lambda descriptor: os.rename(path + "-wal", path + "-taken"))
+
+    with pytest.raises(StoreOutcomeUnknown, match="-wal was removed"):
+        database.apply(note("lost"))
+
+    with pytest.raises(StoreStopped, match="removed"):
+        database.apply(note("after"))
+    database.close()
+
+
 def test_close_does_not_hang_behind_a_gate_that_never_opens(path, schema, start):
     database = Database.open(path, schema=schema, busy_timeout_s=0.3)
     database.apply(note("first"))
-    holder = start(
-        """
-import sys
-from hermes_core.storage.sqlite.gate import Gate
-gate = Gate(sys.argv[1])
-gate.acquire()
-print("held", flush=True)
-sys.stdin.readline()
-""",
-        database.path,
-    )
+    holder = start(HOLD_GATE, database.path)
     assert holder.stdout.readline() == "held\n"
     stuck = database.submit(note("stuck"))
 
@@ -147,6 +190,23 @@ sys.stdin.readline()
     assert time.monotonic() - began < 5
     holder.kill()
     assert isinstance(stuck.exception(10), StorageError | type(None))
+
+
+def test_close_does_not_wait_for_the_gate_when_everybody_has_given_up(path, schema, start):
+    database = Database.open(path, schema=schema, busy_timeout_s=60)
+    database.submit(note("first")).result(10)
+    holder = start(HOLD_GATE, database.path)
+    assert holder.stdout.readline() == "held\n"
+    for _ in range(2):
+        with pytest.raises(StoreBusy):
+            database.apply(note("given up"), timeout_s=0.1)
+
+    began = time.monotonic()
+    database.close()
+
+    assert time.monotonic() - began < 10
+    with pytest.raises(StoreStopped):
+        database.apply(note("closed"))
 
 
 def fail_sync(monkeypatch: pytest.MonkeyPatch) -> None:

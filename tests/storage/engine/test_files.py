@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import stat
@@ -12,7 +13,11 @@ import pytest
 
 from hermes_core.storage.sqlite import files
 from hermes_core.storage.sqlite.database import Database
-from hermes_hookspecs.errors import StoreRefused
+from hermes_core.storage.sqlite.gate import OpenMark
+from hermes_core.storage.sqlite.migrate import Migration, Schema
+from hermes_hookspecs.errors import StoreDamaged, StoreRefused
+
+APPLICATION_ID = 0x48535465
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -194,6 +199,122 @@ def test_odd_names_are_just_names(tmp_path, schema, name, monkeypatch):
         database.close()
 
     assert sorted(os.listdir(tmp_path)) == sorted([name, f"{name}-gate", f"{name}-gate-next", f"{name}-open"])
+
+
+@pytest.mark.parametrize("side", ["-open", "-gate", "-gate-next"])
+@pytest.mark.parametrize("kind", ["symbolic link", "folder"])
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_lock_file_that_is_none_is_named_with_the_way_out(tmp_path, schema, side, kind):
+    path = str(tmp_path / "state.db")
+    if kind == "folder":
+        os.mkdir(path + side)
+    else:
+        os.symlink(tmp_path / "elsewhere", path + side)
+
+    with pytest.raises(StoreRefused, match=f"state.db{side} is a {kind}") as caught:
+        Database.open(path, schema=schema)
+    gc.collect()
+
+    assert "remove it" in str(caught.value)
+    assert "Errno" not in str(caught.value)
+    assert not os.path.exists(path)
+
+
+def test_a_lock_file_that_is_none_is_named_also_when_it_is_first_needed_for_writing(path, schema, database):
+    database.close()
+    os.remove(path + "-gate")
+    os.mkdir(path + "-gate")
+    opened = Database.open(path, schema=schema)
+
+    with pytest.raises(StoreRefused, match=r"state\.db-gate is a folder"):
+        opened.apply(lambda t: t.run("DELETE FROM notes"))
+
+    opened.close()
+
+
+def damaged(path: str, schema) -> str:
+    """Open it twice: it is refused both times, and not changed."""
+    for _ in range(2):
+        before = contents(Path(path).parent)
+        with pytest.raises(StoreDamaged) as caught:
+            Database.open(path, schema=schema)
+        after = contents(Path(path).parent)
+        assert {name: data for name, data in after.items() if name in before} == before
+        assert set(after) - set(before) <= {"state.db-gate", "state.db-gate-next", "state.db-wal", "state.db-shm"}
+    assert "\n" not in str(caught.value)
+    assert "begin anew" in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_store_that_was_emptied_is_damaged_and_not_made_anew(path, schema, database):
+    database.close()
+    os.truncate(path, 0)
+
+    assert "is empty, and was not before" in damaged(path, schema)
+
+    os.remove(path)
+    Database.open(path, schema=schema).close()
+
+
+def test_a_store_that_was_removed_and_emptied_while_it_was_made_anew_can_be_opened(path, schema, database):
+    database.close()
+    os.remove(path)
+    Path(path).touch()
+    with pytest.raises(StoreDamaged):
+        Database.open(path, schema=schema)
+    os.remove(path)
+
+    # what a kill between the making of the file and its first transaction leaves behind
+    mark = OpenMark(path)
+    mark.forget_made()
+    mark.close()
+    Path(path).touch()
+
+    Database.open(path, schema=schema).close()
+
+
+@pytest.mark.parametrize("gone", ["missing", "empty"])
+def test_a_log_without_its_database_is_not_thrown_away(path, schema, finish, gone):
+    finish(
+        """
+import os, sys
+db = Database.open(sys.argv[1], schema=SCHEMA)
+db.apply(note("acknowledged"))
+os._exit(0)
+""",
+        path,
+    )
+    if gone == "missing":
+        os.remove(path)
+    else:
+        os.truncate(path, 0)
+
+    assert f"is {gone}, and its log" in damaged(path, schema)
+
+
+@pytest.mark.parametrize("version", [-1, 0])
+def test_a_schema_that_never_was_is_damage(path, schema, database, version):
+    database.close()
+    foreign(Path(path), f"PRAGMA user_version = {version}", journal="WAL")
+
+    assert f"schema is {version}" in damaged(path, schema)
+
+
+def test_a_lost_table_is_damage_and_named(path, schema, database):
+    database.close()
+    foreign(Path(path), "DROP TABLE counters", journal="WAL")
+
+    assert "has lost its table counters" in damaged(path, schema)
+
+
+def test_a_version_older_than_the_tables_is_damage(path):
+    first = Migration(1, "CREATE TABLE notes(id INTEGER PRIMARY KEY, text TEXT)")
+    second = Migration(2, "ALTER TABLE notes ADD COLUMN at INTEGER; CREATE TABLE more(id)")
+    schema = Schema(application_id=APPLICATION_ID, migrations=[first, second])
+    Database.open(path, schema=schema).close()
+    foreign(Path(path), "PRAGMA user_version = 1", journal="WAL")
+
+    assert "is not what its schema 1 says" in damaged(path, schema)
 
 
 def test_a_link_leads_to_the_same_side_files(tmp_path, path, schema, database):

@@ -9,6 +9,7 @@ import pytest
 
 from hermes_core.storage.sqlite.checkpoint import Checkpointer
 from hermes_core.storage.sqlite.database import Database
+from hermes_core.storage.sqlite.wal import WalFile
 from hermes_hookspecs.errors import StoreStopped
 
 
@@ -168,3 +169,39 @@ def test_many_short_visitors_and_kills_beside_a_steady_writer_lose_nothing(path,
     assert acknowledged <= set(stored)
     assert database.integrity() == []
     database.close()
+
+
+def test_files_are_looked_at_anew_once_their_folder_has_changed(path, database, tmp_path):
+    database.apply(note("before"))
+    later = [time.time() + 60]
+    files = WalFile(path, clock=lambda: later[0])
+    looks = []
+    look_at = os.stat
+
+    def counting(name):
+        looks.append(str(name))
+        return look_at(name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "stat", counting)
+        assert files.trouble() is None
+        looks.clear()
+        assert files.trouble() is None
+
+        assert looks == [os.path.dirname(path)]
+
+    # the folder's times are trusted by now: what happens in it has to change them
+    other = str(tmp_path / "other-wal")
+    shutil.copy(path + "-wal", other)
+    os.replace(other, path + "-wal")
+    assert "replaced" in (files.trouble() or "")
+    files.close()
+
+
+def test_a_folder_that_has_just_changed_is_not_trusted(path, database, tmp_path):
+    database.apply(note("before"))
+    files = WalFile(path, clock=lambda: os.stat(os.path.dirname(path)).st_ctime + 0.01)
+
+    assert files.trouble() is None
+    assert files._settled is None
+    files.close()

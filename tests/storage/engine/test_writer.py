@@ -376,3 +376,56 @@ print(interrupted)
     )
 
     assert int(out) > 50
+
+
+def test_what_coroutines_want_in_one_round_of_their_loop_is_one_transaction(database):
+    commits: list[int] = []
+    committer = database._writer._committer
+    commit = committer.commit
+
+    def counting(*arguments):
+        outcomes = commit(*arguments)
+        commits.append(len(outcomes))
+        return outcomes
+
+    committer.commit = counting
+
+    async def all_at_once() -> list[int]:
+        return await asyncio.gather(*(database.submit_from_loop(note(str(number))) for number in range(64)))
+
+    ids = asyncio.run(all_at_once())
+
+    assert ids == list(range(1, 65))
+    assert commits == [64]
+
+
+def test_nobody_overtakes_what_a_coroutine_asked_for_before(database):
+    async def three_ways() -> None:
+        first = database.submit_from_loop(note("first"))
+        second = database.submit(note("second"))
+        third = database.submit_from_loop(note("third"))
+        database.apply(note("fourth"), timeout_s=10)
+        await asyncio.wait_for(asyncio.gather(first, third, asyncio.wrap_future(second)), 10)
+
+    off_main(lambda: asyncio.run(three_ways()))
+
+    assert texts(database) == ["first", "second", "third", "fourth"]
+
+
+def test_close_writes_what_a_loop_that_ended_had_asked_for(path, schema):
+    database = Database.open(path, schema=schema)
+    loop = asyncio.new_event_loop()
+
+    async def ask() -> None:
+        database.submit_from_loop(note("asked"))
+        loop.stop()
+
+    task = loop.create_task(ask())
+    loop.run_forever()
+    loop.close()
+    database.close()
+
+    reopened = Database.open(path, schema=schema)
+    assert task.done()
+    assert texts(reopened) == ["asked"]
+    reopened.close()

@@ -12,7 +12,7 @@ import time
 
 import apsw
 
-from hermes_core.storage.sqlite.connection import connect, disconnect
+from hermes_core.storage.sqlite.connection import Connection, connect, disconnect
 from hermes_core.storage.sqlite.gate import Gate
 
 __all__ = ["Checkpointer"]
@@ -37,7 +37,7 @@ class Checkpointer:
         self._due = limit_pages
         self._busy = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._connection: apsw.Connection | None = None
+        self._connection: Connection | None = None
         self._gate: Gate | None = None
         self._closed = False
 
@@ -79,7 +79,8 @@ class Checkpointer:
             if self._connection is None:
                 self._connection = connect(self._path, busy_timeout_s=PATIENCE_S)
             # A passive checkpoint never calls the busy handler.
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            with self._connection.inside:
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except (apsw.BusyError, apsw.FullError, apsw.IOError):
             # Somebody else is checkpointing, or there is no space to move to: everything is still in the log.
             return False

@@ -33,8 +33,10 @@ def clean_text(text: str) -> str:
 
 
 def drafts_are_clean(drafts: Iterable[MessageDraft]) -> bool:
-    """Whether no text of some rows needs :func:`clean`: the same question, asked for the kind of rows that there are
-    most of, at an eighth of the price; false where only looking at everything tells."""
+    """Whether no text of some rows needs :func:`clean`; false, too, where only looking at everything tells.
+
+    The same question at an eighth of the price, asked for the kind of rows that there are most of.
+    """
     for draft in drafts:
         if (
             draft.tool_calls

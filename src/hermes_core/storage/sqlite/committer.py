@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import apsw
 
 from hermes_core.storage.sqlite.connection import WriterConnection
+from hermes_core.storage.sqlite.files import side_file_refused
+from hermes_core.storage.sqlite.forks import born_inside
 from hermes_core.storage.sqlite.gate import Gate, gate_files
-from hermes_core.storage.sqlite.group import Outcome, run_group
+from hermes_core.storage.sqlite.group import Outcome, run_alone, run_group
 from hermes_core.storage.sqlite.locks import describe_holders
 from hermes_core.storage.sqlite.wal import CAN_SYNC, WalFile
 from hermes_hookspecs.errors import StorageError, StoreBusy, StoreOutcomeUnknown, StoreStopped
@@ -38,6 +40,7 @@ class Committer:
     :param user_version: the version it was opened with; a file that gets another is not written any more.
     :param durability: ``full`` or ``normal`` (a power cut may take the last rows).
     :param busy_timeout_s: how long SQLite's lock is waited for where nobody else sets a limit.
+    :ivar is_queueing: whether the thread that commits waits in the gate, from where nothing calls it back.
     :ivar stopped: why nothing is written any more, ``None`` while all is well.
     """
 
@@ -48,6 +51,7 @@ class Committer:
         self._synchronous = "FULL" if durability == "full" and not CAN_SYNC else "NORMAL"
         self._busy_timeout_s = busy_timeout_s
         self._parts: tuple[WriterConnection, Gate, WalFile] | None = None
+        self.is_queueing = False
         self.stopped: str | None = None
 
     @property
@@ -72,10 +76,16 @@ class Committer:
                 connection.begin()
             except apsw.BusyError:
                 return None
-            outcomes = self._run(connection, lambda: [work])
+            try:
+                self._verify_version(connection)
+                outcome = run_alone(connection, work)
+            finally:
+                connection.rollback()
         finally:
             gate.release()
-        return self._secure(wal, outcomes)[0]
+        if self._sync or outcome.lost_sync:
+            return self._secure(wal, [outcome])[0]
+        return outcome
 
     def commit(self, still_wanted: Callable[[], bool], take: Callable[[], Sequence[Work]]) -> list[Outcome]:
         """Commit a group; blocks as long as the gate does, and for SQLite's lock while it is wanted.
@@ -86,7 +96,12 @@ class Committer:
         :raises StoreStopped: see :meth:`commit_now`; the same for the other errors.
         """
         connection, gate, wal = self._ready()
-        gate.acquire()
+        if not gate.try_acquire():
+            self.is_queueing = True
+            try:
+                gate.acquire()
+            finally:
+                self.is_queueing = False
         try:
             self._verify_files(wal)
             if not self._begin(connection, still_wanted):
@@ -142,6 +157,9 @@ class Committer:
         if self._parts is None:
             try:
                 gate = Gate(self._path)
+            except OSError as error:
+                raise side_file_refused(error) from error
+            try:
                 connection = WriterConnection(
                     self._path, synchronous=self._synchronous, patience_s=self._busy_timeout_s
                 )
@@ -179,12 +197,17 @@ class Committer:
                 wal.sync()
             except OSError as error:
                 lost = error
-        if lost is None:
-            return outcomes
-        self.stopped = (
-            f"writing stopped: a sync of {self._path} failed ({lost}). Check the disk, then open the store again"
-        )
-        return [outcome if outcome.error is not None else _unknown(lost) for outcome in outcomes]
+        if lost is not None:
+            self.stopped = (
+                f"writing stopped: a sync of {self._path} failed ({lost}). Check the disk, then open the store again"
+            )
+            return _taken_back(outcomes, f"the sync failed ({lost})", lost)
+        # Somebody may have removed the log between the look at it and COMMIT.
+        trouble = wal.trouble()
+        if trouble is not None:
+            self.stopped = f"writing stopped: {trouble}. Open the store again"
+            return _taken_back(outcomes, trouble, None)
+        return outcomes
 
     def close(self) -> None:
         """Close everything; idempotent. A stopped store's log is left as it is: it may be broken, or not ours."""
@@ -197,14 +220,19 @@ class Committer:
 
     def leave_in_child(self) -> None:
         """In a forked child: close lock files and the -wal's descriptor, and write no more."""
-        self.stopped = f"{self._path} was opened before this process was forked; open it again in the child"
+        self.stopped = born_inside(self._path)
         if self._parts is not None:
             _, gate, wal = self._parts
             gate.close()
             wal.close()
 
 
-def _unknown(cause: BaseException) -> Outcome:
-    error = StoreOutcomeUnknown(f"the sync failed ({cause}): it may or may not be there after the next start")
+def _taken_back(outcomes: list[Outcome], why: str, cause: BaseException | None) -> list[Outcome]:
+    """The same outcomes, where nobody knows any more whether the successes are true."""
+    return [outcome if outcome.error is not None else _unknown(why, cause) for outcome in outcomes]
+
+
+def _unknown(why: str, cause: BaseException | None) -> Outcome:
+    error = StoreOutcomeUnknown(f"{why}: it may or may not be there after the next start")
     error.__cause__ = cause
     return Outcome(error=error)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from hermes_core.storage.sqlite import forks
 from hermes_core.storage.sqlite.text import select_replacing
 from hermes_hookspecs.errors import StorageError, StoreBusy, StoreDamaged, StoreFull
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from hermes_core.storage.sqlite.transaction import Bindings, SQLiteValue
 
-__all__ = ["Statements", "WriterConnection", "connect", "disconnect", "number", "translate"]
+__all__ = ["Connection", "Statements", "WriterConnection", "connect", "disconnect", "number", "translate"]
 
 SETTINGS = """
     PRAGMA foreign_keys = ON;
@@ -52,9 +53,18 @@ FORBIDDEN_PRAGMAS = frozenset(
 )
 
 
-def connect(
-    path: str, *, busy_timeout_s: float, synchronous: str = "NORMAL", query_only: bool = False
-) -> apsw.Connection:
+class Connection(apsw.Connection):
+    """A connection that a fork can wait for.
+
+    :ivar inside: held by the thread that is inside SQLite with it; see :mod:`~hermes_core.storage.sqlite.forks`.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        self.inside = forks.quiet()
+
+
+def connect(path: str, *, busy_timeout_s: float, synchronous: str = "NORMAL", query_only: bool = False) -> Connection:
     """A connection to an existing database file; nothing is read from the file yet.
 
     No connection checkpoints by itself, nor when it is collected or the interpreter ends: in a forked child that would
@@ -66,21 +76,24 @@ def connect(
     :param query_only: whether every write on it is refused.
     :raises apsw.Error: the file cannot be opened.
     """
-    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.set_busy_timeout(int(busy_timeout_s * 1000))
-    connection.wal_autocheckpoint(0)
-    for option, value in (
-        (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
-        (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
-        (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
-        (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
-        (apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
-    ):
-        connection.config(option, value)
     settings = f"{SETTINGS} PRAGMA synchronous = {synchronous}; PRAGMA query_only = {int(query_only)};"
     if sys.platform == "darwin":
         settings += FULL_FSYNC
-    connection.execute(settings).fetchall()
+    with forks.moving:
+        connection = Connection(path)
+        connection.set_busy_timeout(int(busy_timeout_s * 1000))
+        connection.wal_autocheckpoint(0)
+        for option, value in (
+            (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
+            (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
+            (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+            (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+            (apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
+            # Otherwise some statements are prepared anew whenever a bound value is another one.
+            (apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1),
+        ):
+            connection.config(option, value)
+        connection.execute(settings).fetchall()
     return connection
 
 
@@ -95,14 +108,15 @@ def number(connection: apsw.Connection, sql: str) -> int:
     return value
 
 
-def disconnect(connection: apsw.Connection, *, checkpoint: bool = True) -> None:
+def disconnect(connection: Connection, *, checkpoint: bool = True) -> None:
     """Close a connection; whoever closes the file last lets SQLite move the -wal into it and remove the -wal.
 
     :param checkpoint: whether that is wanted; false leaves the log for whoever opens the file next.
     """
-    if checkpoint:
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-    connection.close()
+    with connection.inside:
+        if checkpoint:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        connection.close()
 
 
 def translate(error: BaseException, doing: str) -> BaseException:
@@ -136,10 +150,12 @@ class Statements:
     error would go on with autocommit; from then on every statement of it is refused.
     """
 
-    __slots__ = ("_connection", "_lost")
+    __slots__ = ("_connection", "_cursor", "_lost")
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, cursor: apsw.Cursor | None = None) -> None:
         self._connection = connection
+        # A cursor for each statement would cost as much as a quick statement does.
+        self._cursor = connection.cursor() if cursor is None else cursor
         self._lost: apsw.Error | None = None
 
     def _execute(self, sql: str, bindings: Bindings) -> list[tuple[SQLiteValue, ...]]:
@@ -147,7 +163,7 @@ class Statements:
             raise self._lost
         try:
             # Without fetchall, apsw stops at the first row and leaves later statements of the text unrun.
-            return self._connection.execute(sql, bindings).fetchall()
+            return self._cursor.execute(sql, bindings).fetchall()
         except UnicodeDecodeError as error:
             return select_replacing(self._connection, sql, bindings, error)
         except apsw.Error as error:
@@ -179,7 +195,7 @@ class Statements:
         if self._lost is not None:
             raise self._lost
         try:
-            self._connection.executemany(sql, rows).fetchall()
+            self._cursor.executemany(sql, rows).fetchall()
         except apsw.Error as error:
             if not self._connection.in_transaction:
                 self._lost = error
@@ -195,10 +211,15 @@ class WriterConnection:
 
     def __init__(self, path: str, *, synchronous: str, patience_s: float) -> None:
         self._connection = connect(path, busy_timeout_s=patience_s, synchronous=synchronous)
+        self._inside = self._connection.inside
+        self._is_inside = False
         # The first look into the file makes SQLite open the -wal.
-        number(self._connection, "PRAGMA user_version")
+        with self._inside:
+            number(self._connection, "PRAGMA user_version")
         # From here on patience is the writer's: SQLite's own busy handler sleeps longer and longer and starves some.
         self._connection.set_busy_timeout(0)
+        self._cursor = self._connection.cursor()
+        self._control_cursor = self._connection.cursor()
         self._trusted = False
         self._seen = -1
         self.wal_pages = 0
@@ -223,7 +244,7 @@ class WriterConnection:
     def _control(self, sql: str) -> None:
         self._trusted = True
         try:
-            self._connection.execute(sql)
+            self._control_cursor.execute(sql)
         finally:
             self._trusted = False
 
@@ -239,24 +260,43 @@ class WriterConnection:
 
     def statements(self) -> Statements:
         """Facade for one operation."""
-        return Statements(self._connection)
+        return Statements(self._connection, self._cursor)
 
     def begin(self) -> None:
-        """Take SQLite's write lock.
+        """Take SQLite's write lock. No fork happens from here to the transaction's end: the child would undo it.
 
         :raises apsw.BusyError: another process has it; nothing has happened.
         """
-        self._control(BEGIN)
+        if not self._is_inside:
+            self._inside.acquire()
+            self._is_inside = True
+        try:
+            self._control(BEGIN)
+        except BaseException:
+            self._come_out()
+            raise
+
+    def _come_out(self) -> None:
+        """Let forks happen again."""
+        if self._is_inside:
+            self._is_inside = False
+            self._inside.release()
 
     def commit(self) -> None:
-        """End the transaction; see :mod:`~hermes_core.storage.sqlite.group` for what a failure means."""
+        """End the transaction; see :mod:`~hermes_core.storage.sqlite.group` for what a failure means.
+
+        :meth:`rollback` follows in any case.
+        """
         self._control(COMMIT)
         self._seen = self._connection.data_version()
 
     def rollback(self) -> None:
         """Undo the transaction, if SQLite has not done so itself."""
-        if self._connection.in_transaction:
-            self._control(ROLLBACK)
+        try:
+            if self._connection.in_transaction:
+                self._control(ROLLBACK)
+        finally:
+            self._come_out()
 
     def savepoint(self) -> None:
         """Start of one operation that can be undone alone."""

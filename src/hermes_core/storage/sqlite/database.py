@@ -12,7 +12,7 @@ import apsw
 from hermes_core.storage.sqlite import files, forks, migrate
 from hermes_core.storage.sqlite.checkpoint import Checkpointer
 from hermes_core.storage.sqlite.committer import Committer
-from hermes_core.storage.sqlite.connection import connect, disconnect, number, translate
+from hermes_core.storage.sqlite.connection import Connection, connect, disconnect, number, translate
 from hermes_core.storage.sqlite.gate import OpenMark
 from hermes_core.storage.sqlite.readers import Readers, Reading
 from hermes_core.storage.sqlite.writer import Writer
@@ -36,16 +36,24 @@ T = TypeVar("T")
 class Database:
     """One SQLite file: a writer thread, a pool of readers, the gate between processes. Thread-safe.
 
-    Made by :meth:`open`. After a fork the child cannot use it and opens the file again.
+    Made by :meth:`open`. A forked child can neither use it nor open the file again; a fresh process can.
 
     :ivar path: the file, absolute, links resolved.
     :ivar sqlite_version: of the library in use.
     """
 
     def __init__(
-        self, path: str, *, user_version: int, mark: OpenMark, durability: str, busy_timeout_s: float, readers: int
+        self,
+        opened: forks.OpenFile,
+        *,
+        user_version: int,
+        mark: OpenMark,
+        durability: str,
+        busy_timeout_s: float,
+        readers: int,
     ) -> None:
-        self.path = path
+        self.path = path = opened.path
+        self._opened = opened
         self.sqlite_version = apsw.sqlite_lib_version()
         self._busy_timeout_s = busy_timeout_s
         self._mark = mark
@@ -60,7 +68,7 @@ class Database:
             grown=self._checkpointer.notice,
         )
         self._watching = threading.Lock()
-        self._watch: apsw.Connection | None = None
+        self._watch: Connection | None = None
         forks.watch(self)
 
     @classmethod
@@ -78,7 +86,8 @@ class Database:
         :param durability: ``full``: an answered operation survives a power cut; ``normal``: the last ones may not.
         :param busy_timeout_s: how long anything here waits for another process.
         :param readers: most reads at the same time.
-        :raises StoreRefused: the place or the file is unfit, not ours, or newer; nothing was touched.
+        :raises StoreRefused: the place or the file is unfit, not ours, or newer, or was open in the process that this
+            one was forked from; nothing was touched.
         :raises StoreBusy: another process kept the file locked.
         :raises StoreDamaged: the file is broken.
         """
@@ -88,13 +97,17 @@ class Database:
         resolved = files.absolute(path)
         files.check_file_system(resolved)
         files.prepare_folder(resolved)
-        found = files.inspect(resolved, application_id=schema.application_id, newest=schema.newest)
-        deadline = time.monotonic() + busy_timeout_s
-        mark = _mark(resolved, deadline)
+        opened = forks.OpenFile(resolved)
+        mark = None
         try:
+            found = files.inspect(resolved, application_id=schema.application_id, newest=schema.newest)
+            deadline = time.monotonic() + busy_timeout_s
+            mark = _mark(resolved, deadline)
             connection = _first_connection(resolved, schema, mark, deadline=deadline, fresh=found is None)
+            opened.made()
+            mark.note_made()
             database = cls(
-                resolved,
+                opened,
                 user_version=schema.newest,
                 mark=mark,
                 durability=durability,
@@ -102,7 +115,9 @@ class Database:
                 readers=readers,
             )
         except BaseException:
-            mark.close()
+            if mark is not None:
+                mark.close()
+            opened.left()
             raise
         database._readers.adopt(connection)
         return database
@@ -143,12 +158,15 @@ class Database:
         :raises StoreStopped: the store takes no writes.
         """
         self._check()
-        if self._writer.is_own_thread:
+        thread = threading.get_ident()
+        if self._writer.owner == thread:
             raise StorageError("an operation called the store it runs in; it has to use the transaction it was given")
-        if threading.current_thread() is not threading.main_thread():
-            outcome = self._writer.try_inline(work)
+        if thread != threading.main_thread().ident:
+            outcome = self._writer.try_inline(work, thread)
             if outcome is not None:
-                return _value(outcome)  # type: ignore[return-value]  # what work returned, carried as object
+                if outcome.error is not None:
+                    raise outcome.error
+                return outcome.value  # type: ignore[return-value]  # what work returned, carried as object
         return self._call(work, self._busy_timeout_s if timeout_s is None else timeout_s)
 
     def _call(self, work: Callable[[Transaction], T], timeout_s: float) -> T:
@@ -179,7 +197,8 @@ class Database:
         with self._watching:
             if self._watch is None:
                 self._watch = connect(self.path, busy_timeout_s=self._busy_timeout_s, query_only=True)
-            return number(self._watch, "PRAGMA data_version")
+            with self._watch.inside:
+                return number(self._watch, "PRAGMA data_version")
 
     def checkpoint(self) -> None:
         """Move what can be moved from the -wal into the file, without waiting for anybody; blocks for the disk."""
@@ -195,9 +214,10 @@ class Database:
         try:
             connection = connect(self.path, busy_timeout_s=self._busy_timeout_s, query_only=True)
             try:
-                found = [str(row[0]) for row in connection.execute("PRAGMA quick_check").fetchall()]
+                with connection.inside:
+                    found = [str(row[0]) for row in connection.execute("PRAGMA quick_check").fetchall()]
             finally:
-                connection.close()
+                disconnect(connection, checkpoint=False)
         except (apsw.CorruptError, apsw.NotADBError) as error:
             return [str(error)]
         except apsw.Error as error:
@@ -208,7 +228,7 @@ class Database:
         """Write what is queued and close everything; waits about ``busy_timeout_s`` at most. Idempotent."""
         if os.getpid() != self._process:
             return
-        self._closed = True
+        first, self._closed = not self._closed, True
         self._writer.close()
         # The last connection to be closed moves the log into the file; never when the log is in doubt.
         sound = not self._writer.has_stopped
@@ -217,7 +237,9 @@ class Database:
             watch, self._watch = self._watch, None
         if watch is not None:
             disconnect(watch, checkpoint=sound)
-        self._readers.close(checkpoint=sound)
+        # A read that is still under way keeps the file open.
+        if self._readers.close(checkpoint=sound) and first and not self._writer.is_abandoned:
+            self._opened.left()
         self._mark.close()
 
     def leave_in_child(self) -> None:
@@ -229,7 +251,7 @@ class Database:
 
     def _check(self) -> None:
         if os.getpid() != self._process:
-            raise StoreStopped(f"{self.path} was opened before this process was forked; open it again in the child")
+            raise StoreStopped(forks.born_inside(self.path))
         if self._closed:
             raise StoreStopped(f"{self.path} is closed; open it again")
 
@@ -244,16 +266,14 @@ def _mark(path: str, deadline: float) -> OpenMark:
     try:
         mark = OpenMark(path)
     except OSError as error:
-        raise StoreRefused(
-            f"the folder {os.path.dirname(path)} cannot be written ({error.strerror}); choose another with --home"
-        ) from error
+        raise files.side_file_refused(error) from error
     if not mark.share_until(deadline):
         mark.close()
         raise StoreBusy(f"{path} could not be opened in time: another process is migrating it")
     return mark
 
 
-def _first_connection(path: str, schema: Schema, mark: OpenMark, *, deadline: float, fresh: bool) -> apsw.Connection:
+def _first_connection(path: str, schema: Schema, mark: OpenMark, *, deadline: float, fresh: bool) -> Connection:
     """A reader's connection to a file that is as this program wants it; made so behind the gate where it is not."""
     patience_s = max(0.1, deadline - time.monotonic())
     if fresh:
@@ -261,11 +281,13 @@ def _first_connection(path: str, schema: Schema, mark: OpenMark, *, deadline: fl
     for last in (False, True):
         try:
             connection = connect(path, busy_timeout_s=patience_s, query_only=True)
-            if migrate.is_current(connection, schema):
+            with connection.inside:
+                current = migrate.is_current(connection, schema)
+            if current:
                 return connection
         except apsw.Error as error:
             raise translate(error, f"{path} cannot be opened") from error
-        connection.close()
+        disconnect(connection, checkpoint=False)
         if not last:
             migrate.bring_up(path, schema, mark, deadline=deadline)
     raise StoreStopped(f"{path} is being changed by another version of the program; try again")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
 
 import apsw
 
+from hermes_core.storage.sqlite import forks
 from hermes_core.storage.sqlite.connection import number
-from hermes_hookspecs.errors import StoreRefused
+from hermes_hookspecs.errors import StoreDamaged, StoreRefused
 
 __all__ = [
     "MINIMUM_SQLITE",
     "Glance",
     "absolute",
+    "check_emptied",
     "check_file_system",
     "check_sqlite",
     "create",
@@ -22,6 +25,7 @@ __all__ = [
     "inspect",
     "prepare_folder",
     "refuse_strangers",
+    "side_file_refused",
 ]
 
 MINIMUM_SQLITE = (3, 46, 0)
@@ -131,6 +135,46 @@ def prepare_folder(path: str) -> None:
         raise StoreRefused(f"{path} cannot be read and written by this user; choose another with --home")
 
 
+def side_file_refused(error: OSError) -> StoreRefused:
+    """The error for one of our lock files that cannot be opened, with the way out."""
+    if error.errno == errno.ELOOP:
+        return StoreRefused(f"{error.filename} is a symbolic link; a lock file has to be a file of its own, remove it")
+    if error.errno == errno.EISDIR:
+        return StoreRefused(f"{error.filename} is a folder, not a lock file; remove it")
+    return StoreRefused(
+        f"{error.filename} cannot be opened ({error.strerror}); make it writable, or choose another place with --home"
+    )
+
+
+def check_emptied(path: str, *, was_made: bool) -> bool:
+    """Whether the file may be made anew; only under the gate, where nobody else is making it.
+
+    :param was_made: whether a whole database has stood here.
+    :returns: true when there is no file, false when there is one: empty because nobody came further, or not empty.
+    :raises StoreDamaged: it has lost all it had, or its log still has rows.
+    """
+    size = _size(path)
+    log = _size(f"{path}-wal")
+    if not size and log:
+        lost = "is missing" if size is None else "is empty"
+        raise StoreDamaged(
+            f"{path} {lost}, and its log {path}-wal is not; nothing was changed. "
+            "Restore a backup of both, or move the log away to begin anew"
+        )
+    if size == 0 and was_made:
+        raise StoreDamaged(
+            f"{path} is empty, and was not before; nothing was changed. Restore a backup, or remove it to begin anew"
+        )
+    return size is None
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None
+
+
 def create(path: str) -> None:
     """Make an empty file with mode 0600, unless there is one. Only under the gate, before anybody opens it.
 
@@ -199,18 +243,20 @@ def glance(path: str) -> Glance | None:
 
 def _ask(path: str, parameters: str) -> Glance:
     escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    connection = apsw.Connection(f"file:{escaped}?{parameters}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    try:
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        connection.set_busy_timeout(2000)
-        names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
-        return Glance(
-            number(connection, "PRAGMA application_id"),
-            number(connection, "PRAGMA user_version"),
-            tuple(str(row[0]) for row in names),
-        )
-    finally:
-        connection.close()
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    with forks.moving:
+        connection = apsw.Connection(f"file:{escaped}?{parameters}", flags=flags)
+        try:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            connection.set_busy_timeout(2000)
+            names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
+            return Glance(
+                number(connection, "PRAGMA application_id"),
+                number(connection, "PRAGMA user_version"),
+                tuple(str(row[0]) for row in names),
+            )
+        finally:
+            connection.close()
 
 
 def _unreadable(path: str, error: apsw.Error) -> StoreRefused:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 
 if sys.platform != "win32":
     import fcntl
@@ -23,6 +24,7 @@ __all__ = ["Gate", "OpenMark", "gate_files"]
 
 HAS_FLOCK = sys.platform != "win32"
 POLL_S = 0.001
+MADE = b"a database was made here\n"
 
 
 def gate_files(path: str) -> tuple[str, str]:
@@ -36,27 +38,32 @@ def _open_side_file(path: str) -> int:
 
 
 class _SideFile:
-    """One file to lock. A lock belongs to this object's open file, not to the process."""
+    """One file to lock. A lock belongs to this object's open file, not to the process.
+
+    :ivar descriptor: of the open file, -1 once it is closed.
+    """
+
+    descriptor = -1
 
     def __init__(self, path: str) -> None:
-        self._descriptor = _open_side_file(path)
+        self.descriptor = _open_side_file(path)
 
     def lock(self, *, shared: bool = False, wait: bool = True) -> bool:
         """Lock it; false when it is taken and ``wait`` is not set."""
         if sys.platform != "win32":
             how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
             try:
-                fcntl.flock(self._descriptor, how)
+                fcntl.flock(self.descriptor, how)
             except BlockingIOError:
                 return False
         return True
 
     def unlock(self) -> None:
         if sys.platform != "win32":
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -85,13 +92,22 @@ class Gate:
             self._next.unlock()
 
     def try_acquire(self) -> bool:
-        """Go in if nobody is inside or waiting (about 2 us); never blocks."""
-        if not self._next.lock(wait=False):
+        """Go in if nobody is inside or waiting (about 3 us); never blocks."""
+        if sys.platform == "win32":
+            return True
+        # The four calls themselves: every commit of a lone caller makes them.
+        flock, following = fcntl.flock, self._next.descriptor
+        try:
+            flock(following, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             return False
         try:
-            return self._main.lock(wait=False)
+            flock(self._main.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
         finally:
-            self._next.unlock()
+            flock(following, fcntl.LOCK_UN)
+        return True
 
     def acquire_until(self, deadline: float) -> bool:
         """Go in before ``deadline`` (``time.monotonic`` seconds), else false.
@@ -124,6 +140,8 @@ class Gate:
 class OpenMark:
     """Says that a process has the database open: a migration that older programs would not survive waits for them.
 
+    Its file also tells an emptied database from one that was never made.
+
     :param path: the database file; the mark is a shared flock on ``<path>-open``.
     """
 
@@ -145,6 +163,21 @@ class OpenMark:
                 return False
             time.sleep(POLL_S)
         return True
+
+    @property
+    def was_made(self) -> bool:
+        """Whether a whole database has stood here before."""
+        return os.fstat(self._file.descriptor).st_size > 0
+
+    def note_made(self) -> None:
+        """Remember that a whole database stands here; a disk that is full is no reason to complain."""
+        if not self.was_made:
+            with suppress(OSError):
+                os.write(self._file.descriptor, MADE)
+
+    def forget_made(self) -> None:
+        """A database is about to be made anew."""
+        os.ftruncate(self._file.descriptor, 0)
 
     def close(self) -> None:
         """Take the mark away; idempotent."""

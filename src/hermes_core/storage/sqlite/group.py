@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Work = Callable[[Transaction], object]
 
-__all__ = ["Outcome", "run_group"]
+__all__ = ["Outcome", "run_alone", "run_group"]
 
 DOING = "the operation failed"
 
@@ -60,6 +60,19 @@ def run_group(connection: WriterConnection, works: Sequence[Work], begin: Callab
     return outcomes
 
 
+def run_alone(connection: WriterConnection, work: Work) -> Outcome:
+    """Outcome of an operation that is a group by itself. A transaction is open at the start, none at the end."""
+    outcome = _run(connection, work)
+    if outcome.error is not None:
+        connection.rollback()
+        return outcome
+    try:
+        connection.commit()
+    except apsw.Error as error:
+        return _refused(connection, error) or _unknown([outcome], error)[0]
+    return outcome
+
+
 def _begun(begin: Callable[[], None]) -> BaseException | None:
     try:
         begin()
@@ -69,12 +82,14 @@ def _begun(begin: Callable[[], None]) -> BaseException | None:
 
 
 def _together(connection: WriterConnection, works: Sequence[Work]) -> list[Outcome] | None:
+    if len(works) == 1:
+        return [run_alone(connection, works[0])]
     outcomes = []
     for work in works:
         outcome = _run(connection, work)
         if outcome.error is not None:
             connection.rollback()
-            return [outcome] if len(works) == 1 else None
+            return None
         outcomes.append(outcome)
     return _commit(connection, outcomes)
 
@@ -96,12 +111,7 @@ def _guarded(connection: WriterConnection, works: Sequence[Work]) -> list[Outcom
 
 def _alone(connection: WriterConnection, work: Work, begin: Callable[[], None]) -> Outcome:
     error = _begun(begin)
-    if error is not None:
-        return Outcome(error=error)
-    outcomes = _together(connection, [work])
-    if outcomes is None:
-        raise AssertionError("an operation alone has an outcome")
-    return outcomes[0]
+    return run_alone(connection, work) if error is None else Outcome(error=error)
 
 
 def _run(connection: WriterConnection, work: Work) -> Outcome:
@@ -119,13 +129,16 @@ def _commit(connection: WriterConnection, outcomes: list[Outcome]) -> list[Outco
     try:
         connection.commit()
     except apsw.Error as error:
-        if connection.in_transaction or isinstance(error, apsw.FullError):
-            connection.rollback()
-            if len(outcomes) > 1:
-                return None
-            return [Outcome(error=translate(error, DOING))]
-        return _unknown(outcomes, error)
+        return None if _refused(connection, error) else _unknown(outcomes, error)
     return outcomes
+
+
+def _refused(connection: WriterConnection, error: apsw.Error) -> Outcome | None:
+    """What a COMMIT means for those in it that wrote nothing; ``None`` where it may have written all the same."""
+    if connection.in_transaction or isinstance(error, apsw.FullError):
+        connection.rollback()
+        return Outcome(error=translate(error, DOING))
+    return None
 
 
 def _unknown(outcomes: list[Outcome], error: apsw.Error) -> list[Outcome]:

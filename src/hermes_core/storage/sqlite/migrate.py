@@ -12,7 +12,7 @@ from hermes_core.storage.sqlite import files
 from hermes_core.storage.sqlite.connection import connect, number, translate
 from hermes_core.storage.sqlite.gate import Gate, OpenMark, gate_files
 from hermes_core.storage.sqlite.locks import describe_holders
-from hermes_hookspecs.errors import StoreBusy, StoreDamaged, StoreRefused
+from hermes_hookspecs.errors import StoreBusy, StoreDamaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Migration", "Schema", "bring_up", "is_current"]
 
 RETRY_S = 0.002
+WAY_OUT = "nothing was changed. Restore a backup, or move the file away to begin anew"
 
 COLUMNS = """
     SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk, c.hidden
@@ -96,6 +97,7 @@ def bring_up(path: str, schema: Schema, mark: OpenMark, *, deadline: float) -> N
     :param mark: this process's; shared again when this returns.
     :param deadline: ``time.monotonic`` seconds.
     :raises StoreRefused: meanwhile it turned out to be somebody else's or newer.
+    :raises StoreDamaged: it lacks what its version has, or has lost everything.
     :raises StoreBusy: another process kept the gate, the lock, or (where a step needs that) the database open.
     :raises StorageError: a step failed; the file is as it was after the step before.
     """
@@ -103,14 +105,17 @@ def bring_up(path: str, schema: Schema, mark: OpenMark, *, deadline: float) -> N
     try:
         if not gate.acquire_until(deadline):
             raise _busy(path, *gate_files(path))
+        if files.check_emptied(path, was_made=mark.was_made):
+            mark.forget_made()
         files.create(path)
         connection = connect(path, busy_timeout_s=max(0.1, deadline - time.monotonic()), synchronous="FULL")
-        try:
-            _migrate(connection, path, schema, mark, deadline)
-        except apsw.Error as error:
-            raise translate(error, f"{path} could not be brought to this program's schema") from error
-        finally:
-            connection.close()
+        with connection.inside:
+            try:
+                _migrate(connection, path, schema, mark, deadline)
+            except apsw.Error as error:
+                raise translate(error, f"{path} could not be brought to this program's schema") from error
+            finally:
+                connection.close()
     finally:
         gate.close()
 
@@ -119,9 +124,7 @@ def _gate(path: str) -> Gate:
     try:
         return Gate(path)
     except OSError as error:
-        raise StoreRefused(
-            f"{error.filename} cannot be made ({error.strerror}); choose another place with --home"
-        ) from error
+        raise files.side_file_refused(error) from error
 
 
 def _migrate(connection: apsw.Connection, path: str, schema: Schema, mark: OpenMark, deadline: float) -> None:
@@ -151,6 +154,8 @@ def _check(connection: apsw.Connection, path: str, schema: Schema) -> int:
         ),
     )
     files.refuse_strangers(path, found, application_id=schema.application_id, newest=schema.newest)
+    if found.user_version < 0 or (found.application_id == schema.application_id and not found.user_version):
+        raise StoreDamaged(f"{path} says that its schema is {found.user_version}, which never was one; {WAY_OUT}")
     return found.user_version
 
 
@@ -158,7 +163,12 @@ def _take_step(connection: apsw.Connection, path: str, schema: Schema, step: Mig
     # Somebody without a gate may have been faster; his step is not taken twice.
     if _check(connection, path, schema) >= step.version:
         return
-    connection.execute(step.sql).fetchall()
+    try:
+        connection.execute(step.sql).fetchall()
+    except apsw.SQLError as error:
+        raise StoreDamaged(
+            f"{path} is not what its schema {step.version - 1} says, step {step.version} fails ({error}); {WAY_OUT}"
+        ) from error
     if not step.additive:
         broken = connection.execute("PRAGMA foreign_key_check").fetchall()
         if broken:
@@ -170,7 +180,7 @@ def _take_step(connection: apsw.Connection, path: str, schema: Schema, step: Mig
 
 
 def _missing(connection: apsw.Connection, schema: Schema) -> list[_Column]:
-    """Columns that a fresh database has and this one lacks, of tables that it has.
+    """Columns that a fresh database has and this one lacks.
 
     A renumbered migration once left files that carried the newest number without its column, and every read failed.
     """
@@ -182,12 +192,14 @@ def _missing(connection: apsw.Connection, schema: Schema) -> list[_Column]:
     finally:
         fresh.close()
     live = {(str(row[0]), str(row[1])) for row in connection.execute(COLUMNS).fetchall()}
-    tables = {table for table, _ in live}
-    return [column for column in wanted if column.table in tables and (column.table, column.name) not in live]
+    return [column for column in wanted if (column.table, column.name) not in live]
 
 
 def _mend(connection: apsw.Connection, path: str, schema: Schema) -> None:
+    there = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema").fetchall()}
     for column in _missing(connection, schema):
+        if column.table not in there:
+            raise StoreDamaged(f"{path} has lost its table {column.table}; {WAY_OUT}")
         if column.key or column.hidden or (column.not_null and not column.defaulted):
             raise StoreDamaged(
                 f"{path}: table {column.table} lacks its column {column.name}, which cannot be added; restore a backup"

@@ -21,7 +21,7 @@ __all__ = ["CallRequest", "FutureRequest", "LoopRequest", "Request", "answer"]
 
 
 class Request(Protocol):
-    """One operation in the queue; all methods are called by the writer's thread.
+    """One operation in the queue; its methods are called by the writer's thread, and by that of its deadlines.
 
     :ivar until: until when it may still begin (``time.monotonic`` seconds).
     """
@@ -34,7 +34,10 @@ class Request(Protocol):
         """Whether nobody waits for it any more: answered, or taken back."""
 
     def begin(self) -> bool:
-        """Mark it as begun, once, after which it cannot be taken back; false where that has happened."""
+        """Mark it as begun, once, after which it cannot be taken back; false where that has happened.
+
+        Whoever begins it settles it. One thread at a time calls this.
+        """
 
     def settle(self, outcome: Outcome) -> None:
         """Answer. Never raises because the caller has left."""
@@ -87,12 +90,13 @@ class CallRequest:
 class FutureRequest:
     """A request of a thread that waits for a :class:`concurrent.futures.Future`."""
 
-    __slots__ = ("future", "until", "work")
+    __slots__ = ("_begun", "future", "until", "work")
 
     def __init__(self, work: Work, future: Future[object], until: float) -> None:
         self.work = work
         self.until = until
         self.future = future
+        self._begun = False
 
     @property
     def is_settled(self) -> bool:
@@ -101,7 +105,10 @@ class FutureRequest:
 
     def begin(self) -> bool:
         """See :class:`Request`."""
-        return not self.future.done() and self.future.set_running_or_notify_cancel()
+        if self._begun or self.future.done():
+            return False
+        self._begun = self.future.set_running_or_notify_cancel()
+        return self._begun
 
     def settle(self, outcome: Outcome) -> None:
         """See :class:`Request`."""
@@ -114,7 +121,7 @@ class FutureRequest:
 class LoopRequest:
     """A request of a coroutine. Its future belongs to the loop's thread; only :func:`answer` reaches into it."""
 
-    __slots__ = ("answered", "future", "loop", "outcome", "until", "work")
+    __slots__ = ("_begun", "answered", "future", "loop", "outcome", "until", "work")
 
     def __init__(
         self, work: Work, future: asyncio.Future[object], loop: asyncio.AbstractEventLoop, until: float
@@ -123,6 +130,7 @@ class LoopRequest:
         self.until = until
         self.future = future
         self.loop = loop
+        self._begun = False
         self.answered = False
         self.outcome: Outcome | None = None
 
@@ -133,7 +141,10 @@ class LoopRequest:
 
     def begin(self) -> bool:
         """See :class:`Request`; a cancellation that comes later finds the operation committed."""
-        return not self.answered and not self.future.done()
+        if self._begun or self.future.done():
+            return False
+        self._begun = True
+        return True
 
     def settle(self, outcome: Outcome) -> None:
         """See :class:`Request`; the answer is kept until the whole group has one."""

@@ -114,6 +114,7 @@ def room_text(source: SessionSource) -> str | None:
     return None if room is None else str(room)
 
 
+@lru_cache(maxsize=64)
 def holder_text(holder: LeaseHolder) -> str:
     """The cell of a process; equal holders give equal text."""
     entrance = holder.entrance

@@ -22,6 +22,9 @@ __all__ = ["READ_THREADS", "SqliteStore"]
 
 T = TypeVar("T")
 
+ROUTING = "GetOrCreate"
+"""The operation that is mostly a read; known by its name, so that programs that only read need not load it."""
+
 READ_THREADS = 3
 """Threads for reads that are awaited; one reader connection stays free for callers that block."""
 
@@ -56,7 +59,7 @@ class SqliteStore(SqliteReads):
         """
         from hermes_core.storage.sqlite.handlers.registry import prepare
 
-        if _may_be_a_read(operation):
+        if type(operation).__name__ == ROUTING and _may_be_a_read(operation):
             entry = self._hit(cast("GetOrCreate", operation))  # the only operation that may be one
             if entry is not None:
                 return cast("T", entry)  # what GetOrCreate returns
@@ -66,7 +69,7 @@ class SqliteStore(SqliteReads):
         """Queue one operation; the future ends as :meth:`apply` would. Never blocks on the disk."""
         from hermes_core.storage.sqlite.handlers.registry import prepare
 
-        if _may_be_a_read(operation):
+        if type(operation).__name__ == ROUTING and _may_be_a_read(operation):
             return self._executor().submit(self.apply, operation)
         return self._database.submit(prepare(operation))
 
@@ -74,7 +77,7 @@ class SqliteStore(SqliteReads):
         """Queue one operation from the running event loop; each loop is woken once a group."""
         from hermes_core.storage.sqlite.handlers.registry import prepare
 
-        if _may_be_a_read(operation):
+        if type(operation).__name__ == ROUTING and _may_be_a_read(operation):
             from asyncio import to_thread
 
             return to_thread(self.apply, operation)
@@ -103,10 +106,11 @@ class SqliteStore(SqliteReads):
     def _executor(self) -> ThreadPoolExecutor:
         from concurrent.futures import ThreadPoolExecutor
 
+        from hermes_core.storage.sqlite.forks import born_inside
         from hermes_hookspecs.errors import StoreStopped
 
         if os.getpid() != self._process:
-            raise StoreStopped(f"{self.path} was opened before this process was forked; open it again in the child")
+            raise StoreStopped(born_inside(self.path))
         with self._lock:
             if self._closed:
                 raise StoreStopped(f"{self.path} is closed; open it again")
@@ -137,9 +141,5 @@ class SqliteStore(SqliteReads):
 
 
 def _may_be_a_read(operation: Operation[object]) -> bool:
-    """Whether it asks for a route that may be there already."""
-    return (
-        type(operation).__name__ == "GetOrCreate"
-        and not getattr(operation, "force_new", True)
-        and bool(getattr(operation, "bind", False))
-    )
+    """Whether a routing operation asks for a route that may be there already."""
+    return not getattr(operation, "force_new", True) and bool(getattr(operation, "bind", False))

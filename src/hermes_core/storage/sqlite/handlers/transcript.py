@@ -91,19 +91,20 @@ def store_rows(
     :raises IllegalMessage: a row holds an accepted message that the lineage has already.
     """
     place = (lineage_no, session_id, turn_no)
+    cells = rows.cells
     if rows.preview is not None:
         tx.run(PREVIEW, (rows.preview, lineage_no))
     try:
-        if len(rows) == 1:
-            return (cast("MessageId", tx.insert(INSERT, place + rows.cells[0])),)  # the rowid is the message id
-        if not rows.cells:
+        if len(cells) == 1:
+            return (cast("MessageId", tx.insert(INSERT, place + cells[0])),)  # the rowid is the message id
+        if not cells:
             return ()
-        tx.run_many(INSERT, [place + cells for cells in rows.cells])
+        tx.run_many(INSERT, [place + each for each in cells])
     except apsw.ConstraintError as error:
         raise IllegalMessage("an accepted message is stored once, and the lineage has this one already") from error
     # Ids only grow and nobody else writes meanwhile, so those of one call stand side by side.
     (last,) = cast("tuple[int]", tx.one("SELECT last_insert_rowid()"))  # an integer, always
-    return tuple(cast("Sequence[MessageId]", range(last - len(rows) + 1, last + 1)))  # they are message ids
+    return tuple(cast("Sequence[MessageId]", range(last - len(cells) + 1, last + 1)))  # they are message ids
 
 
 def message_of(draft: MessageDraft, message_id: MessageId, turn: Turn) -> Message:

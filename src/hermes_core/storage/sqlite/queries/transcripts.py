@@ -13,7 +13,7 @@ from hermes_core.storage.sqlite.rows import read_attachments, read_calls
 from hermes_hookspecs.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from hermes_core.storage.sqlite.transaction import Reader, SQLiteValue
     from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, TurnId
@@ -36,31 +36,34 @@ FEW_TURNS = 30
 """Up to so many, the turns of some rows are looked up one by one."""
 
 
-def _message(row: tuple[SQLiteValue, ...], lineage_id: LineageId, turns: dict[int, TurnId]) -> Message:
-    (
-        message_id, session_id, turn_no, role, content, timestamp, sent, calls, call_id, tool, tokens, finish,
-        reasoning, kind, inbox_id, attachments, hidden,
-    ) = cast("MessageRow", row)  # columns of COLUMNS  # fmt: skip
-    return Message(
-        id=message_id,
-        lineage_id=lineage_id,
-        session_id=session_id,
-        turn_id=None if turn_no is None else turns.get(turn_no),
-        role=role,
-        content=content,
-        timestamp=timestamp,
-        sent=sent,
-        tool_calls=() if calls is None else read_calls(calls),
-        tool_call_id=call_id,
-        tool_name=tool,
-        token_count=tokens,
-        finish_reason=finish,
-        reasoning=reasoning,
-        kind=kind or "",
-        inbox_id=inbox_id,
-        attachments=() if attachments is None else read_attachments(attachments),
-        hidden=bool(hidden),
-    )
+class _Unpacked:
+    """A row on its way to a :class:`Message`, which it then is.
+
+    Filling a frozen value field by field takes five times as long, and loading a long session is little else. So the
+    cells go into fields of the same layout that are not frozen yet, and the object changes its class at the end.
+    """
+
+    __slots__ = Message.__slots__  # type: ignore[attr-defined]  # attrs makes it, mypy does not know
+
+    def __init__(self, row: tuple[SQLiteValue, ...], lineage_id: LineageId, turns: dict[int, TurnId]) -> None:
+        (
+            self.id, self.session_id, turn_no, self.role, self.content, self.timestamp, self.sent, calls,
+            self.tool_call_id, self.tool_name, self.token_count, self.finish_reason, self.reasoning, kind,
+            self.inbox_id, attachments, hidden,
+        ) = cast("MessageRow", row)  # columns of COLUMNS  # fmt: skip
+        self.lineage_id = lineage_id
+        self.turn_id = None if turn_no is None else turns.get(turn_no)
+        self.tool_calls = () if calls is None else read_calls(calls)
+        self.kind = kind or ""
+        self.attachments = () if attachments is None else read_attachments(attachments)
+        self.hidden = hidden != 0
+        self.__class__ = Message  # type: ignore[assignment]  # what this class is for
+
+
+def _messages(
+    rows: Iterable[tuple[SQLiteValue, ...]], lineage_id: LineageId, turns: dict[int, TurnId]
+) -> tuple[Message, ...]:
+    return cast("tuple[Message, ...]", tuple([_Unpacked(row, lineage_id, turns) for row in rows]))  # by now they are
 
 
 def _in_lineage(reader: Reader, rows: Sequence[tuple[SQLiteValue, ...]], lineage_id: LineageId) -> tuple[Message, ...]:
@@ -71,7 +74,7 @@ def _in_lineage(reader: Reader, rows: Sequence[tuple[SQLiteValue, ...]], lineage
     else:
         named = [(number, reader.one(TURN_NAME, (number,))) for number in numbers]
         turns = {number: cast("tuple[TurnId]", row)[0] for number, row in named if row is not None}  # the column
-    return tuple([_message(row, lineage_id, turns) for row in rows])
+    return _messages(rows, lineage_id, turns)
 
 
 def messages(
@@ -153,8 +156,8 @@ def scan(
         """,
         (*owners, exclude, *wanted, max(limit, 0)),
     )
-    found = []
+    found: list[Message] = []
     for *columns, lineage_id, turn_id in rows:
         turns = {cast("int", columns[2]): cast("TurnId", turn_id)} if turn_id is not None else {}
-        found.append(_message(tuple(columns), cast("LineageId", lineage_id), turns))  # declared so
+        found += _messages([tuple(columns)], cast("LineageId", lineage_id), turns)  # declared so
     return tuple(found)
