@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli.safe_text import safe_line
-from hermes_hookspecs.turns import ACTIVE, DONE, FAILED, INTERRUPTED, STOPPED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +15,6 @@ __all__ = ["RUNNING", "send_again", "state_word"]
 
 RUNNING = "running in "
 """How ``App.turn_state`` begins where a living process is at work."""
-_ENDS = {FAILED: "failed", STOPPED: "was stopped", INTERRUPTED: "was interrupted", ACTIVE: "was interrupted"}
 
 
 def state_word(state: str) -> str:
@@ -32,9 +30,12 @@ def send_again(turns: Sequence[Turn], state: str) -> str:
     """
     if not turns or state.startswith(RUNNING):
         return ""
+    from hermes_hookspecs.turns import ACTIVE, DONE, FAILED, INTERRUPTED, STOPPED  # a list needs none of them
+
+    ends = {FAILED: "failed", STOPPED: "was stopped", INTERRUPTED: "was interrupted", ACTIVE: "was interrupted"}
     last = turns[-1]
     if last.outcome == DONE:
         return ""
     reason = f" ({safe_line(last.reason)})" if last.reason else ""
-    end = _ENDS.get(last.outcome, last.outcome)
+    end = ends.get(last.outcome, last.outcome)
     return f"The last turn {end}{reason}; send the message again to have it answered."
