@@ -6,7 +6,6 @@ Everything is opened when it is first needed: a command that only reads pays nei
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -16,7 +15,7 @@ from hermes_core.config import load_settings
 from hermes_core.hooks import Hooks
 from hermes_core.sessions.desk import SessionDesk
 from hermes_hookspecs.clock import SystemClock
-from hermes_hookspecs.errors import ConfigError, SessionNotFound, StorageError
+from hermes_hookspecs.errors import ConfigError, SessionNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -382,8 +381,7 @@ class HermesApp:
             passing, self._passing = self._passing, []
         try:
             if self._store is not None:
-                with suppress(StorageError):  # why we are closing is what the caller is told; the route does no harm
-                    self._desk.forget(passing)
+                self._desk.forget(passing)
                 if self._service is not None:
                     self.hooks.fire("hermes_before_close", profile=self.profile)
         finally:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import Future
 
 import attrs
 import pytest
 
 from hermes_core.leases import holder_here
-from hermes_hookspecs.errors import KeyBuildError, LeaseBusy, PluginError, SessionNotFound, TitleError
+from hermes_core.sessions import desk
+from hermes_hookspecs.errors import KeyBuildError, LeaseBusy, PluginError, SessionNotFound, StoreBusy, TitleError
 from hermes_hookspecs.inbox import InboxDraft
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.messages import MessageDraft
@@ -198,6 +200,27 @@ def test_nobody_resumes_what_is_not_theirs(app):
         with pytest.raises(SessionNotFound):
             app.resume_session(SOURCE, lineage_id)
     assert app.resume_session(TERMINAL, theirs.lineage_id).session_id == theirs.session_id
+
+
+@pytest.mark.parametrize("failure", [None, StoreBusy("locked")], ids=["silent", "busy"])
+def test_a_store_that_cannot_let_a_route_go_does_not_hold_up_the_end(app, monkeypatch, failure):
+    """Behind a lock that somebody held for ever the end took another busy timeout, and hid why the program ended."""
+    app.get_or_create_session(TERMINAL)
+    asked = []
+
+    def submit(operation):
+        asked.append(Future())
+        if failure is not None:
+            asked[0].set_exception(failure)
+        return asked[0]
+
+    monkeypatch.setattr(desk, "FORGETTING_S", 0.01)
+    monkeypatch.setattr(app.store, "submit", submit)
+
+    app._desk.forget([TERMINAL, TERMINAL])
+
+    assert len(asked) == 1
+    assert asked[0].cancelled() == (failure is None)
 
 
 # ------------------------------------------------------------------ programs without a terminal

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from hermes_core.turns.settling import settled
 from hermes_hookspecs.errors import AgentFailed, LeaseLost, StorageError, StoreBusy, StoreFull, StoreStopped
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, ToolCall
 from hermes_hookspecs.operations import Revoke
@@ -316,6 +317,23 @@ def test_a_task_cancelled_inside_a_transaction_leaves_nothing_half_done(bench, g
     assert len(work.told("after_turn_start")) == len(turns)
     work.store.held.clear()
     assert asyncio.run(work.ask("again")).text == "heard again"
+
+
+def test_whoever_was_cancelled_during_a_transaction_that_failed_is_told_that_he_was_cancelled():
+    """Ctrl-C ended with the error of a store that was locked, and its exit status."""
+
+    async def main():
+        transaction = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(settled(transaction))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        transaction.set_exception(StoreBusy("locked"))
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(main())
 
 
 def test_a_cancellation_that_came_during_a_transaction_still_counts_as_one(bench, gate, wait_for, wait_until):

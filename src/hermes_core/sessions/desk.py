@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionDesk"]
 
+FORGETTING_S = 1.0
+"""How long the end of a process may be held up by what it leaves behind."""
+
 
 class SessionDesk:
     """Finds, makes, binds, names and removes sessions. Thread-safe; blocks.
@@ -222,13 +225,24 @@ class SessionDesk:
         return store.summary(released.lineage.id, operator())
 
     def forget(self, sources: Sequence[SessionSource]) -> None:
-        """Remove the routes of entrances that end with this process."""
+        """Remove the routes of entrances that end with this process; a store that cannot do it soon keeps them.
+
+        They do no harm, and why the process ends is what its user has to be told.
+        """
         if not sources:
             return  # a command that only read: it has not loaded the operations either
+        from contextlib import suppress
+
+        from hermes_hookspecs.errors import StorageError
         from hermes_hookspecs.operations import ForgetRoute
 
-        for key in dict.fromkeys(self.key(source) for source in sources):
-            self._store().apply(ForgetRoute(key=key, now=self._clock.now()))
+        with suppress(StorageError, TimeoutError):
+            for key in dict.fromkeys(self.key(source) for source in sources):
+                forgotten = self._store().submit(ForgetRoute(key=key, now=self._clock.now()))
+                try:
+                    forgotten.result(FORGETTING_S)
+                finally:
+                    forgotten.cancel()
 
     def _tell_left(self, lineage_id: LineageId | None) -> None:
         """Tell that a session ended, when the route that left was the last one to it."""

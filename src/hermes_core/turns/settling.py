@@ -17,7 +17,10 @@ async def settled(work: Awaitable[T]) -> T:
     """Return what ``work`` gives; a cancellation that comes meanwhile is felt at the caller's next wait.
 
     What was handed to the store may be committed whatever becomes of the task that asked for it. Whoever was
-    cancelled then must know how it ended: a message that was accepted is taken back, a turn that began is closed.
+    cancelled then must know how it ended: a message that was accepted is taken back, a turn that began is closed. The
+    store answers within its busy timeout, also where somebody holds its lock for ever, and so does this.
+
+    :raises asyncio.CancelledError: cancelled meanwhile, and the work failed.
     """
     task = asyncio.ensure_future(work)
     cancelled = False
@@ -27,6 +30,9 @@ async def settled(work: Awaitable[T]) -> T:
         except asyncio.CancelledError:
             cancelled = True
     me = asyncio.current_task()
+    if cancelled and not task.cancelled() and task.exception() is not None:
+        # Nothing came of it, so there is nothing to tell but that the caller was cancelled.
+        raise asyncio.CancelledError from task.exception()
     if cancelled and me is not None:
         me.uncancel()  # the same cancellation, later: whoever counts them counts one
         me.cancel()

@@ -210,13 +210,15 @@ class Conversation:
             return Said(False, status=error.exit_code)
 
     async def _asked(self, text: str, *, answer: bool) -> Said:
+        from asyncio import to_thread
+
         printer = AnswerPrinter(self._out, self.status)
         ticker = self._ticker(printer)
         try:
             result = await self.app.ask_async(
                 text,
                 self.source,
-                entry=self._session(),
+                entry=await to_thread(self._session),  # may wait for the store; Ctrl-C must not
                 on_event=printer.event if answer else None,
                 on_wait=self._waiting,
             )
