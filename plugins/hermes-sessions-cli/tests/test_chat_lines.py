@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 
 import pytest
 
+from hermes_cli.conversation import interrupts_win
 from hermes_hookspecs.errors import AgentFailed, LeaseBusy, LeaseLost, SessionNotFound, StoreFull
 from hermes_hookspecs.source import SessionSource
 
@@ -244,3 +247,22 @@ def test_going_on_behind_a_failed_turn_says_what_to_do(hermes, app):
     assert "hermes: The last turn failed" in ran.err
     assert "send the message again" in ran.err
     assert "The last turn" not in after.err
+
+
+def test_an_interrupt_between_the_end_of_a_task_and_of_its_loop_is_an_interrupt():
+    async def nothing():
+        return None
+
+    def interrupted_late(runner):
+        loop = runner.get_loop()
+        task = loop.create_task(nothing())
+        task.add_done_callback(lambda _: signal.raise_signal(signal.SIGINT))
+        loop.run_until_complete(task)
+
+    with pytest.raises(KeyboardInterrupt), interrupts_win(), asyncio.Runner() as runner:
+        interrupted_late(runner)
+
+
+def test_a_runtime_error_of_the_work_stays_one():
+    with pytest.raises(RuntimeError, match="broken"), interrupts_win():
+        raise RuntimeError("broken")

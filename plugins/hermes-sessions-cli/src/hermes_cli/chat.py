@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hermes_cli.columns import wrap
-from hermes_cli.conversation import Conversation, Leave, stoppable
+from hermes_cli.conversation import Conversation, Leave, interrupts_win, stoppable
 from hermes_cli.recap import build_recap, draw_recap, recap_limits
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import input_lines, input_text, is_terminal, width_of
@@ -148,7 +148,8 @@ def _ask_once(conversation: Conversation, call: CliCall, question: str) -> int:
     if is_terminal(call.err) and not as_json:
         conversation.status.follow(width_of(call.err))
     try:
-        said = asyncio.run(stoppable(conversation.take(question, answer=not as_json)))
+        with interrupts_win():
+            said = asyncio.run(stoppable(conversation.take(question, answer=not as_json)))
     except Leave:
         return 0
     if said is None:
@@ -186,7 +187,7 @@ def _answer_lines(conversation: Conversation) -> int:
     import asyncio
 
     status = 0
-    with asyncio.Runner() as runner:
+    with interrupts_win(), asyncio.Runner() as runner:
         for line in input_lines():
             if not line.strip():
                 continue

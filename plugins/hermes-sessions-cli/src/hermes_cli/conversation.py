@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from hermes_cli.answers import AnswerPrinter, StatusLine
@@ -13,7 +13,7 @@ from hermes_hookspecs.turns import DONE
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
     from typing import TextIO, TypeVar
 
     from hermes_hookspecs.ports.app import App, TurnResult
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Conversation", "Leave", "Said", "stoppable"]
+__all__ = ["Conversation", "Leave", "Said", "interrupts_win", "stoppable"]
 
 _LEAVE = ("/quit", "/exit")
 _LEAVE_HELP = ("/quit", "leave; Ctrl-D does too")
@@ -44,6 +44,21 @@ class Said:
         self.ok = ok
         self.result = result
         self.status = status if status is not None else 0 if ok else 1
+
+
+@contextmanager
+def interrupts_win() -> Iterator[None]:
+    """Let Ctrl-C be Ctrl-C around the running of a loop.
+
+    One that falls between the end of a task and the end of its loop leaves a stop behind, and closing the runner then
+    says that the loop was stopped; what it hides is the interrupt.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 async def stoppable(work: Coroutine[object, object, T]) -> T | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_cli.conversation import Leave, stoppable
+from hermes_cli.conversation import Leave, interrupts_win, stoppable
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import is_terminal, width_of
 from hermes_hookspecs.errors import LeaseBusy, StoreBusy
@@ -28,7 +28,8 @@ def talk(conversation: Conversation, call: CliCall) -> int:
     conversation.status.follow(width_of(call.err))
     print("Hermes. /help shows the commands, Ctrl-D leaves.", file=call.err, flush=True)
     session = _prompt_session(conversation, call)
-    asyncio.run(_talk(conversation, call, session))
+    with interrupts_win():
+        asyncio.run(_talk(conversation, call, session))
     _farewell(conversation, call)
     return 0
 
