@@ -326,5 +326,5 @@ sys.stdin.readline()
     program.kill()
     program.wait(10)
 
-    assert database.apply(lambda t: t.insert("INSERT INTO notes(text) VALUES ('second')"), timeout_s=5) == 2
+    assert database.apply(lambda t: t.insert("INSERT INTO notes(text) VALUES ('second')"), timeout_s=20) == 2
     os.kill(child, 9)
