@@ -5,20 +5,17 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import pytest
-
 from hermes_core.storage.memory import MemoryStore
+from hermes_core.storage.sqlite.backend import SqliteBackend
 from hermes_hookspecs.ports.store import StoreOptions
 from hermes_hookspecs.testing.machine import StoreMachine, machine_settings
-
-backend = pytest.importorskip("hermes_core.storage.sqlite.backend", reason="the SQLite store is not there yet")
 
 
 class SqliteAgainstMemory(StoreMachine):
     def new_store(self):
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name) / "state.db"
-        return backend.SqliteBackend().open(StoreOptions(path=path, durability="normal"))
+        return SqliteBackend().open(StoreOptions(path=path, durability="normal"))
 
     def new_oracle(self):
         return MemoryStore()
