@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import appends, disk, processes, reads, routing, startup, turns
+from benchmarks import appends, contention, disk, processes, reads, routing, startup, turns
 from benchmarks.measuring import Size
 from benchmarks.peer import PeerMissing, hire
 from benchmarks.report import as_json, table
@@ -29,6 +29,7 @@ _PARTS: dict[str, Callable[[Size, Peer | None], Iterator[Row]]] = {
     "reads": reads.run,
     "routing": routing.run,
     "turns": turns.run,
+    "contention": contention.run,
     "disk": disk.run,
     "startup": startup.run,
 }

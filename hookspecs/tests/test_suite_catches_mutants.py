@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("hermes_core", reason="the mutants are made of the core's in-memory store")
 
-from hermes_core.storage.memory import MemoryStore, inbox, routes, titles, turns
+from hermes_core.storage.memory import MemoryStore, inbox, plugin_state, routes, titles, turns
 from hermes_core.storage.memory.reads import MemoryReader
 from hermes_hookspecs import operations as ops
 from hermes_hookspecs.errors import LeaseLost
@@ -156,7 +156,7 @@ def _revoke_without_growing(tables, operation):
 
 def _put_always(tables, operation):
     updates = tuple(attrs.evolve(update, expected_version=None) for update in operation.updates)
-    return inbox.put_state(tables, attrs.evolve(operation, updates=updates))
+    return plugin_state.put_state(tables, attrs.evolve(operation, updates=updates))
 
 
 MUTANTS = {

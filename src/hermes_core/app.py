@@ -1,43 +1,35 @@
-"""The facade that a front end or an embedding program holds: one open profile.
-
-Everything is opened when it is first needed: a command that only reads pays neither for plugins nor for an event loop.
-"""
+"""The facade that a front end or an embedding program holds: one open profile."""
 
 from __future__ import annotations
 
 import os
 from functools import cached_property
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING
 
 from hermes_core.config import load_settings
-from hermes_core.hooks import Hooks
-from hermes_core.sessions.desk import SessionDesk
-from hermes_hookspecs.clock import SystemClock
+from hermes_core.profile import Profile
 from hermes_hookspecs.errors import ConfigError, SessionNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
 
-    from hermes_core.config.sections import Settings
-    from hermes_core.plugins.host import PluginHost
     from hermes_core.sessions.session_store import SessionStore
-    from hermes_core.turns.service import TurnService
-    from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.commands import Command, CommandReply
     from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
+    from hermes_hookspecs.inbox import AcceptResult, MessageEvent
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
     from hermes_hookspecs.ports.app import PluginRow, Resolved, RouteExplanation, SettingRow, TurnResult
-    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.ports.desks import Care, Maintained, Outbox
+    from hermes_hookspecs.ports.platform import ServedEntrance
+    from hermes_hookspecs.ports.search import SearchAnswer, SearchIndex
     from hermes_hookspecs.principal import Principal
-    from hermes_hookspecs.sessions import SessionEntry, SessionSummary
+    from hermes_hookspecs.sessions import Left, SessionEntry
     from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.state import StateUpdate
 
 __all__ = ["HermesApp", "open_app"]
 
@@ -82,105 +74,8 @@ def open_app(
     return HermesApp(settings, clock=clock)
 
 
-class HermesApp:
-    """An open profile (:class:`~hermes_hookspecs.ports.app.App`). Thread-safe.
-
-    :param settings: effective settings. clock: ``None`` for the machine's.
-    """
-
-    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
-        self.settings = settings
-        self.home = str(settings.home)
-        self.profile = settings.profile
-        self.clock: Clock = clock if clock is not None else SystemClock()
-        self.hooks = Hooks(self._load_plugins)
-        self._lock = RLock()
-        self._store: Store | None = None
-        self._service: TurnService | None = None
-        self._closed = False
-        self._notices: list[str] = list(settings.notices)
-        self._passing: list[SessionSource] = []
-        self._desk = SessionDesk(lambda: self.store, self.hooks, settings, self.clock, self._wake)
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close."""
-        self.close()
-
-    # --- opening
-
-    @property
-    def store(self) -> Store:
-        """Return the store, opened at the first call. :raises StorageError: it cannot be opened."""
-        if self._store is None:
-            with self._lock:
-                if self._store is None:
-                    from hermes_core.storage.opening import open_store
-
-                    self._store = open_store(self.settings, self.hooks.store_backends)
-        return self._store
-
-    def _load_plugins(self) -> PluginHost:
-        from hermes_core.builtins.plugin import BUILTINS, OPTIONAL
-        from hermes_core.commands.builtin import CommandsPlugin
-        from hermes_core.plugins import load
-        from hermes_core.plugins.front_end import DEFAULT_FRONT_END
-        from hermes_hookspecs.specs import ALL_SPECS
-
-        builtins = (*BUILTINS, ("builtin.commands", CommandsPlugin))
-        host = load(
-            ALL_SPECS,
-            builtins,
-            self.settings,
-            self.settings.cache_folder,
-            keep=(DEFAULT_FRONT_END,),
-            optional=OPTIONAL,
-        )
-        self._notices += host.report.notices  # what failed has been logged, one line each
-        return host
-
-    @property
-    def _turns(self) -> TurnService:
-        """Return the service, made once whichever threads come first: its waiters must hear of each other."""
-        with self._lock:
-            if self._service is None:
-                self._service = self._open_turns()
-            return self._service
-
-    def _open_turns(self) -> TurnService:
-        from hermes_core.routing.drift import note_policy
-        from hermes_core.turns.service import TurnService
-
-        note = note_policy(self.store, self.settings, self._desk.keys, self.clock.now())
-        if note:
-            self._notices.append(note)
-        self.hooks.fire("hermes_after_open", profile=self.profile, home=self.home)
-        return TurnService(self.store, self.clock, self.hooks, self.settings, desk=self._desk, waker=self._waker)
-
-    @property
-    def _wake_folder(self) -> str | None:
-        """Where processes that have this store open find each other."""
-        return f"{self.store.location}-wake" if self.store.durable else None
-
-    @cached_property
-    def _waker(self) -> LocalWaker:
-        from hermes_core.turns.waker import LocalWaker
-
-        return LocalWaker(self.store.change_mark, self._wake_folder)
-
-    def _wake(self, lineage_id: LineageId) -> None:
-        """Wake who waits for a lineage, or works in it, here or elsewhere; without an event loop where none runs."""
-        from hermes_core.turns.signals import signal_others
-
-        if "_waker" in self.__dict__:
-            self._waker.wake(lineage_id)
-        elif self._wake_folder is not None:
-            signal_others(self._wake_folder, lineage_id)
+class HermesApp(Profile):
+    """An open profile (:class:`~hermes_hookspecs.ports.app.App`). Thread-safe."""
 
     @cached_property
     def sessions(self) -> SessionStore:
@@ -247,28 +142,28 @@ class HermesApp:
 
     def session_key(self, source: SessionSource) -> SessionKey:
         """Return the key of a source. :raises KeyBuildError: too little identity."""
-        return self._desk.key(source)
+        return self.desk.key(source)
 
     def principal(self, source: SessionSource) -> Principal:
         """Return on whose behalf a message from ``source`` reads; the terminal is the operator."""
-        return self._desk.principal(source)
+        return self.desk.principal(source)
 
     def explain_route(self, source: SessionSource) -> RouteExplanation:
         """Say why a message from ``source`` lands where it lands; changes nothing."""
         from hermes_core.routing.explain import explain
 
-        return explain(self.store, self.settings, self._desk.keys, self._desk.at_home(source))
+        return explain(self.store, self.settings, self.desk.keys, self.desk.at_home(source))
 
     def get_or_create_session(
         self, source: SessionSource, force_new: bool = False, touch_activity: bool = True
     ) -> SessionEntry:
         """Return the session of a source, made if need be; callers at once share one answer, or one error."""
-        return self._desk.get_or_create(source, force_new=force_new, touch=touch_activity)
+        return self.desk.get_or_create(source, force_new=force_new, touch=touch_activity)
 
     def new_session(self, source: SessionSource) -> SessionEntry:
         """Return a fresh session for a program without a terminal of its own."""
         self._passing.append(source)
-        return self._desk.get_or_create(source, force_new=True)
+        return self.desk.get_or_create(source, force_new=True)
 
     def resume_session(
         self, source: SessionSource, lineage_id: LineageId, *, bind: bool = True, control_id: InboxId | None = None
@@ -276,7 +171,7 @@ class HermesApp:
         """Let the key of ``source`` lead to a lineage and return its tip, reopened."""
         if not bind:
             self._passing.append(source)
-        return self._desk.resume(source, lineage_id, control_id=control_id)
+        return self.desk.resume(source, lineage_id, control_id=control_id)
 
     def leave_session(
         self,
@@ -285,13 +180,13 @@ class HermesApp:
         *,
         title: str | None = None,
         control_id: InboxId | None = None,
-    ) -> SessionSummary | None:
+    ) -> Left | None:
         """Let the key of ``source`` lead nowhere; the next message makes a session. Nothing is lost."""
-        return self._desk.leave(source, entry, title=title, control_id=control_id)
+        return self.desk.leave(source, entry, title=title, control_id=control_id)
 
     def check_title(self, title: str | None, source: SessionSource) -> str | None:
         """Return a clean title that a session of ``source`` could have. :raises TitleError: too long, or taken."""
-        return self._desk.check_title(title, source)
+        return self.desk.check_title(title, source)
 
     # --- sessions
 
@@ -307,13 +202,15 @@ class HermesApp:
 
         return lease_state(self.store.lease(lineage_id))
 
-    def rename_session(self, lineage_id: LineageId, title: str | None) -> str | None:
+    def rename_session(
+        self, lineage_id: LineageId, title: str | None, *, control_id: InboxId | None = None
+    ) -> str | None:
         """Clean and set a title; blank takes it away. :raises TitleError: too long, or taken."""
-        return self._desk.rename(lineage_id, title)
+        return self.desk.rename(lineage_id, title, control_id=control_id)
 
     def delete_session(self, lineage_id: LineageId, *, force: bool = False) -> Deleted:
         """Remove a lineage. :raises LeaseBusy: a turn runs, and not ``force``."""
-        return self._desk.delete(lineage_id, force=force)
+        return self.desk.delete(lineage_id, force=force)
 
     def export_session(self, session_id: SessionId, lineage: bool = False) -> dict[str, object]:
         """Return one session, or with ``lineage`` all of its segments, as plain data."""
@@ -334,6 +231,49 @@ class HermesApp:
         from hermes_core.sessions.export import export_sessions
 
         return export_sessions(self.store, principal, source=source)
+
+    # --- search
+
+    def session_search(
+        self,
+        query: str = "",
+        *,
+        session_id: str = "",
+        around_message_id: int | None = None,
+        window: int = 5,
+        limit: int = 3,
+        sort: str = "relevance",
+        role_filter: Sequence[str] = (),
+        source: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        detail: str = "adaptive",
+        own: LineageId | None = None,
+        principal: Principal | None = None,
+        budget_s: float = 2.0,
+    ) -> SearchAnswer:
+        """Find, look around, read or browse; parameters as :class:`~hermes_hookspecs.ports.search.Searching` says."""
+        return self._search.session_search(
+            query,
+            session_id=session_id,
+            around_message_id=around_message_id,
+            window=window,
+            limit=limit,
+            sort=sort,
+            role_filter=role_filter,
+            source=source,
+            since=since,
+            until=until,
+            detail=detail,
+            own=own,
+            principal=principal,
+            budget_s=budget_s,
+        )
+
+    @property
+    def search_index(self) -> SearchIndex:
+        """Return what searches, opened at the first use: a plugin's index, or a scan where none works."""
+        return self._search.search_index
 
     # --- turns
 
@@ -370,21 +310,53 @@ class HermesApp:
 
         return await run_command(self, self.hooks, text, source, entry)
 
-    # --- closing
+    # --- messages that nobody waits for
 
-    def close(self) -> None:
-        """Let go of everything; a second call does nothing."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            passing, self._passing = self._passing, []
-        try:
-            if self._store is not None:
-                self._desk.forget(passing)
-                if self._service is not None:
-                    self.hooks.fire("hermes_before_close", profile=self.profile)
-        finally:
-            self.hooks.close()
-            if self._store is not None:
-                self._store.close()
+    def stop_turn(self, lineage_id: LineageId, *, reason: str = "", control_id: InboxId | None = None) -> bool:
+        """Stop the turn of a lineage; it never runs again. :raises SessionNotFound: no such lineage."""
+        return self.desk.stop(lineage_id, reason, control_id)
+
+    async def accept(
+        self, events: Sequence[MessageEvent], *, state: Sequence[StateUpdate] = ()
+    ) -> Sequence[AcceptResult]:
+        """Store a batch, and what its sender has to remember, in one transaction; results in order."""
+        return await self._acceptance.accept(events, state)
+
+    async def work(
+        self,
+        entrances: Sequence[ServedEntrance],
+        *,
+        agent: Agent | str | Callable[..., object] | None = None,
+        until_idle: bool = False,
+    ) -> None:
+        """Serve entrances: answer their messages, run their commands, send their deliveries. Runs until cancelled."""
+        from hermes_core.gateway.service import serve
+
+        await serve(self, self, self._turns, entrances, agent=agent, until_idle=until_idle)
+
+    @property
+    def outbox(self) -> Outbox:
+        """Return the outbox, for people."""
+        from hermes_core.outbox.desk import OutboxDesk
+
+        return OutboxDesk(lambda: self.store, self.clock, self.wake_topic)
+
+    @property
+    def care(self) -> Care:
+        """Return the care of the store."""
+        from hermes_core.care.desk import CareDesk
+
+        return CareDesk(
+            lambda: self.store,
+            self.clock,
+            self.settings,
+            wake_folder=lambda: self.wake_folder,
+            plugin_rows=self.plugin_rows,
+            recover=lambda: self._turns.recovery.close_dead_turns(),  # noqa: PLW0108 - opened late
+        )
+
+    def maintain(self) -> Maintained:
+        """Recover, sweep, index. Idempotent; blocks for a bounded time."""
+        from hermes_core.care.maintain import maintain
+
+        return maintain(self.store, self.clock, self.settings, self._turns, self.search_index)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.operations import Claim
     from hermes_hookspecs.ports.agent import Agent, Tool
     from hermes_hookspecs.ports.policies import KeyBuilder
+    from hermes_hookspecs.ports.search import SearchSource
     from hermes_hookspecs.ports.store import StoreBackend
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import KeyPolicy, SessionSource
@@ -87,6 +88,11 @@ class Hooks:
     def commands(self) -> dict[str, Command]:
         """Return the slash commands by name; of two with one name the plugin asked first has it."""
         found: dict[str, Command] = _by_name("hermes_commands", self._joined("hermes_commands"))
+        return found
+
+    def search_sources(self) -> Sequence[SearchSource]:
+        """Return the kinds of search index of all plugins, in order of asking."""
+        found: Sequence[SearchSource] = self._joined("hermes_search_sources")
         return found
 
     def cli_commands(self) -> Sequence[CliCommand]:

@@ -60,7 +60,7 @@ def lease_state(lease: Lease | None) -> str:
 
 
 class LeaseWatch:
-    """What one waiter has seen of a lease: it may take it over after one ttl without a sign of life.
+    """What one waiter has seen of a lease: it may take it over after one ttl without a sign of life. Thread-safe.
 
     Wall clocks of other hosts are not asked: the same (token, renewals), unchanged for one ttl on the waiter's own
     monotonic clock, is what makes a holder dead.
@@ -72,8 +72,7 @@ class LeaseWatch:
     def __init__(self, clock: Clock, ttl_s: float) -> None:
         self._clock = clock
         self._ttl_s = ttl_s
-        self._seen: LeaseStamp | None = None
-        self._since = 0.0
+        self._seen: tuple[LeaseStamp, float] | None = None
 
     def presumed_dead(self, lease: Lease) -> LeaseStamp | None:
         """Return the stamp to take over, ``None`` while the holder lives or may live."""
@@ -84,8 +83,9 @@ class LeaseWatch:
         if gone is not None:
             return gone
         now = self._clock.monotonic()
-        if lease.stamp != self._seen:
-            self._seen, self._since = lease.stamp, now
+        seen, since = self._seen or (None, now)
+        if lease.stamp != seen:
+            self._seen = (lease.stamp, now)
             return None
         promised_s = (lease.ttl_ms or 0) / 1000
-        return lease.stamp if now - self._since >= max(self._ttl_s, promised_s) else None
+        return lease.stamp if now - since >= max(self._ttl_s, promised_s) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -12,7 +13,10 @@ import apsw
 import pytest
 
 from hermes_core import open_app
-from hermes_hookspecs.source import SessionSource
+from hermes_hookspecs.inbox import MessageEvent
+from hermes_hookspecs.ports.platform import ServedEntrance
+from hermes_hookspecs.source import Entrance, SessionSource
+from hermes_hookspecs.testing.platform import RecordingSender
 
 PATIENCE_S = 60
 PRELUDE = """
@@ -222,3 +226,48 @@ def site(tmp_path):
     add.folder = folder
     add.env = {"PYTHONPATH": str(folder)}
     return add
+
+
+class Chats:
+    """The chats of a home as the cases use them: texts come in, the real worker answers, a platform records."""
+
+    def __init__(self, sender, source):
+        self.sender, self._source = sender, source
+
+    def event(self, app, text, identity, source=None):
+        return MessageEvent(
+            source=source or self._source, text=text, identities=(identity,), received_at=app.clock.now()
+        )
+
+    def accept(self, app, *texts, state=()):
+        """Accept texts of one chat, each its own identity, and return the results."""
+        return asyncio.run(app.accept([self.event(app, text, text) for text in texts], state=state))
+
+    def served(self):
+        return [ServedEntrance(entrance=Entrance("feishu"), sender=self.sender)]
+
+    def work(self, app, agent="echo"):
+        """Serve until nothing is left to do; return what the platform has received by then."""
+
+        async def scene():
+            async with asyncio.timeout(PATIENCE_S):
+                await app.work(self.served(), agent=agent, until_idle=True)
+
+        asyncio.run(scene())
+        return self.sender.texts()
+
+
+@pytest.fixture
+def chats(tmp_path, alice):
+    return Chats(RecordingSender(tmp_path / "record"), alice)
+
+
+@pytest.fixture
+def open_quick(open_home):
+    """Return a function that opens the home with texts that are answered one by one, and quick commits."""
+
+    def open_(settings=None, **options):
+        chosen = {"inbox.batch_window_s": 0.0, "storage.durability": "normal"} | (settings or {})
+        return open_home(overrides=chosen, environ={}, **options)
+
+    return open_

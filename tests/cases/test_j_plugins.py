@@ -294,7 +294,7 @@ def test_j03_every_event_that_is_not_pending_is_told_by_something():
         "hermes_after_turn_finish",
         "hermes_before_erase",
     }
-    elsewhere = {"hermes_after_lease_contention", "hermes_after_inbox_overflow"}
+    elsewhere = {"hermes_after_delivery", "hermes_after_lease_contention", "hermes_after_inbox_overflow"}
 
     assert set(events()) == seen_above | elsewhere
 

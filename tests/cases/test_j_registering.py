@@ -99,7 +99,7 @@ def test_j07_the_first_answer_counts_and_nothing_is_no_answer(open_home, alice):
     two.hooks.host.register("two", Answers(Prefixed(inner, "two")))
     two.hooks.host.register("silent", Answers(None))
 
-    plain = inner.build(alice, none._desk.policy(alice))
+    plain = inner.build(alice, none.desk.policy(alice))
 
     assert none.session_key(alice) == plain
     assert one.session_key(alice) == f"{plain}:one"

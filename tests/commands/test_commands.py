@@ -124,7 +124,15 @@ def test_a_command_with_roles_is_for_those_who_have_them(profile):
 def test_help_lists_every_command_aligned_with_what_may_stand_behind_it(app):
     lines = run(app, "/help").text.splitlines()
 
-    assert [line.split()[0] for line in lines] == ["/help", "/new", "/resume", "/sessions", "/status", "/title"]
+    assert [line.split()[0] for line in lines] == [
+        "/help",
+        "/new",
+        "/resume",
+        "/sessions",
+        "/status",
+        "/stop",
+        "/title",
+    ]
     assert len({line.index(command.summary) for line, command in zip(lines, app.commands("cli"), strict=True)}) == 1
     assert "/resume [NUMBER|ID|TITLE]" in lines[2]
 

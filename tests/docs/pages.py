@@ -34,6 +34,7 @@ _VARYING = (
     re.compile(r"\d{8}_\d{6}_[0-9a-f]{8,12}"),
     re.compile(r"\brun-[0-9a-f]{8}\b"),
     re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\dZ)?"),
+    re.compile(r"\b\d{8}T\d{6}Z\b"),
     re.compile(r"\b\d{13}\b"),
     re.compile(r"\b\d+\.\d [KM]iB"),
     re.compile(r"\b\d+\.\d+\.\d+\b"),

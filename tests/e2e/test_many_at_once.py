@@ -63,7 +63,7 @@ def at_once(count, call):
 def wait_for_all(app, monkeypatch):
     """Return an event that is set once all callers have called."""
     called, all_called = [], Event()
-    look = app._desk._flights.do
+    look = app.desk._flights.do
 
     def counting(key, call):
         called.append(key)
@@ -71,7 +71,7 @@ def wait_for_all(app, monkeypatch):
             all_called.set()
         return look(key, call)
 
-    monkeypatch.setattr(app._desk._flights, "do", counting)
+    monkeypatch.setattr(app.desk._flights, "do", counting)
     return all_called
 
 

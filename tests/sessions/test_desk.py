@@ -145,8 +145,9 @@ def test_leaving_keeps_the_session_and_the_next_message_makes_another_with_its_t
 
     left = app.leave_session(SOURCE, entry, title="the next")
 
-    assert left.session_id == entry.session_id
-    assert (left.end_reason, left.message_count) == ("session_reset", 2)
+    assert left.summary.session_id == entry.session_id
+    assert (left.summary.end_reason, left.summary.message_count) == ("session_reset", 2)
+    assert (left.superseded, left.stopped) == (0, False)
     fresh = app.get_or_create_session(SOURCE)
     assert fresh.session_id != entry.session_id
     assert fresh.title == "the next"
@@ -165,7 +166,7 @@ def test_leaving_what_the_key_no_longer_leads_to_lets_nothing_go(app):
 def test_leaving_without_a_session_is_no_error(app):
     assert app.leave_session(SOURCE, None) is None
     entry = app.get_or_create_session(SOURCE)
-    assert app.leave_session(SOURCE, None).session_id == entry.session_id
+    assert app.leave_session(SOURCE, None).summary.session_id == entry.session_id
     assert app.leave_session(SOURCE, None) is None
 
 
@@ -217,7 +218,7 @@ def test_a_store_that_cannot_let_a_route_go_does_not_hold_up_the_end(app, monkey
     monkeypatch.setattr(desk, "FORGETTING_S", 0.01)
     monkeypatch.setattr(app.store, "submit", submit)
 
-    app._desk.forget([TERMINAL, TERMINAL])
+    app.desk.forget([TERMINAL, TERMINAL])
 
     assert len(asked) == 1
     assert asked[0].cancelled() == (failure is None)
@@ -251,9 +252,9 @@ def test_a_lineage_that_goes_while_one_leaves_it_is_told_by_nobody(app, ear):
     ear.heard.clear()
     app.delete_session(entry.lineage_id)
 
-    app._desk._tell_left(entry.lineage_id)
-    app._desk._tell_left(None)
-    app._desk._tell_left(other.lineage_id)  # still alive: another route may lead there
+    app.desk._tell_left(entry.lineage_id)
+    app.desk._tell_left(None)
+    app.desk._tell_left(other.lineage_id)  # still alive: another route may lead there
 
     app.hooks.flush()
     assert ear.told("after_session_end") == []

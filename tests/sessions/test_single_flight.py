@@ -78,7 +78,7 @@ def test_fifty_callers_get_one_session_that_one_of_them_made(app, ear):
 
 def test_fifty_callers_who_force_at_once_get_one_new_session(app, ear):
     old = app.get_or_create_session(SOURCE)
-    app._store = held = Held(app.store, app._desk._flights)
+    app._store = held = Held(app.store, app.desk._flights)
 
     entries = all_at_once(lambda: app.get_or_create_session(SOURCE, force_new=True))
 
@@ -92,7 +92,7 @@ def test_fifty_callers_who_force_at_once_get_one_new_session(app, ear):
 
 def test_the_error_of_the_first_is_everybodys_and_the_next_call_works(app):
     fault = OSError("the disk is gone")
-    app._store = Held(app.store, app._desk._flights, fault)
+    app._store = Held(app.store, app.desk._flights, fault)
 
     outcomes = all_at_once(lambda: app.get_or_create_session(SOURCE))
 

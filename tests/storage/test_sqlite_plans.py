@@ -7,13 +7,50 @@ import pytest
 from hermes_core.storage.sqlite.backend import SqliteBackend
 from hermes_core.storage.sqlite.handlers.registry import prepare
 from hermes_core.storage.sqlite.reads import PinnedReads
-from hermes_hookspecs.ids import InboxId, TurnId
-from hermes_hookspecs.operations import Accept, Append, Finish, GetOrCreate, ReleaseRoute, Renew, Revoke, Withdraw
+from hermes_hookspecs.ids import DeliveryId, InboxId, TurnId
+from hermes_hookspecs.messages import USER, MessageDraft
+from hermes_hookspecs.operations import (
+    Accept,
+    Append,
+    ClaimDelivery,
+    Control,
+    DeferDelivery,
+    Delete,
+    Deliver,
+    DropDelivery,
+    FailDelivery,
+    Finish,
+    GetOrCreate,
+    LeaveEntrances,
+    MarkSent,
+    ReleaseRoute,
+    Renew,
+    RetryDelivery,
+    Revoke,
+    SplitDelivery,
+    Sweep,
+    Withdraw,
+)
+from hermes_hookspecs.outbox import DeliveryDraft, OpenedThread, PartDraft
 from hermes_hookspecs.ports.store import StoreOptions
 from hermes_hookspecs.principal import Principal, owner_of
 from hermes_hookspecs.sessions import SessionFilter
-from hermes_hookspecs.testing.scene import ALL, KEY, Scene, asking, fence_of, result, saying, source_at
+from hermes_hookspecs.source import Entrance
+from hermes_hookspecs.testing.scene import (
+    ALL,
+    KEY,
+    Scene,
+    asking,
+    fence_of,
+    holder_at,
+    key_of,
+    result,
+    saying,
+    source_at,
+)
 from hermes_hookspecs.turns import Usage
+
+DOORS = (Entrance("feishu"), Entrance("slack", "second"))
 
 
 class Planning:
@@ -124,6 +161,69 @@ def test_no_hot_write_reads_a_whole_table(scene, entry):
     assert seen >= {"Append", "Begin", "Finish", "Accept", "GetOrCreate", "Renew", "Revoke"}
 
 
+def _answers(scene, entry):
+    """Writes of the outbox, of its entrances, and of turns that bring deliveries or rows that wait again."""
+    lineage_id = entry.lineage_id
+    answer = [
+        DeliveryDraft(key=f"{n}", target=source_at(), text="a", session_key=KEY, lineage_id=lineage_id)
+        for n in range(4)
+    ]
+    dead = scene.ask(entry)
+    again = frozenset(dead.turn.inbox_ids)
+    note = MessageDraft(role=USER, content="once more", timestamp=1, kind="recovery")
+    retry = scene.beginning(
+        lineage_id, *again, presumed_dead=dead.lease.stamp, again=again, note=note, deliveries=tuple(answer[:1])
+    )
+    yield retry
+    yield retry
+    fence = fence_of(scene.begin(lineage_id, *again, presumed_dead=scene.lease(lineage_id).stamp, again=again))
+    steered = scene.accept("steered", lineage_id=lineage_id)
+    yield Append(
+        fence=fence, drafts=(MessageDraft(role=USER, content="x", timestamp=1, inbox_id=steered),), now=scene.now
+    )
+    yield Finish(fence=fence, outcome="stopped", now=2, deliveries=tuple(answer[1:2]), again=again)
+    yield Accept(drafts=(scene.incoming(only_if_idle=True), scene.incoming(kind="control")), now=1)
+    (command,) = scene.store.controls(DOORS)
+    yield Control(inbox_id=command.id, effect=None, now=1)
+    yield Deliver(drafts=tuple(answer), now=3, settle=command.id)
+    yield from _attempts(scene, DeliveryId(1))
+    yield FailDelivery(delivery_id=DeliveryId(2), attempt=1, now=scene.now, error="x")
+    yield RetryDelivery(delivery_id=DeliveryId(2), now=scene.now)
+    yield DropDelivery(delivery_id=DeliveryId(2), now=scene.now)
+    yield LeaveEntrances(holders=(holder_at(),), now=1)
+    yield Delete(lineage_id=lineage_id, now=9, force=True)
+    yield Sweep(now=scene.now, inbox_before=scene.now + 1, outbox_before=scene.now + 1)
+
+
+def _attempts(scene, delivery_id):
+    def claim(attempts, of=delivery_id):
+        return ClaimDelivery(delivery_id=of, owner=holder_at(), expected_attempt=attempts, now=scene.now)
+
+    later = {"delivery_id": delivery_id, "attempt": 1, "now": scene.now}
+    yield claim(0)
+    yield SplitDelivery(**later, parts=(PartDraft(text="a"), PartDraft(text="b")))
+    yield MarkSent(**later, index=0)
+    yield DeferDelivery(**later, due_at=scene.now, error="x", awaits_inbound=True)
+    yield Accept(drafts=(scene.incoming(),), now=scene.now)
+    yield claim(1)
+    opened = OpenedThread(key=key_of("thread"), key_version=1, source=source_at("t"), policy=scene.policy)
+    yield MarkSent(**later | {"attempt": 2}, index=1, opened=opened)
+    yield claim(0, DeliveryId(2))
+
+
+def test_no_write_of_the_outbox_or_of_recovery_reads_a_whole_table(scene, entry):
+    seen, slow = set(), []
+
+    for operation in _answers(scene, entry):
+        planning = _plans_of_write(scene, operation)
+        assert planning.plans, operation
+        seen.add(type(operation).__name__)
+        slow += planning.slow
+
+    assert slow == []
+    assert seen >= {"Control", "Deliver", "ClaimDelivery", "MarkSent", "DeferDelivery", "FailDelivery", "Sweep"}
+
+
 @pytest.mark.parametrize(
     ("name", "read"),
     {
@@ -149,6 +249,17 @@ def test_no_hot_write_reads_a_whole_table(scene, entry):
         "waiting": lambda r, e: r.waiting(e.lineage_id),
         "waiting of a key": lambda r, e: r.waiting_of_key(KEY),
         "item": lambda r, e: r.inbox_item(InboxId(1)),
+        "active turn": lambda r, e: r.active_turn(e.lineage_id),
+        "open calls": lambda r, e: r.open_calls(e.lineage_id),
+        "work": lambda r, e: r.work(DOORS),
+        "unrouted": lambda r, e: r.unrouted(DOORS),
+        "controls": lambda r, e: r.controls(DOORS),
+        "quarantined": lambda r, e: r.quarantined(),
+        "delivery": lambda r, e: r.delivery(DeliveryId(1)),
+        "delivery by key": lambda r, e: r.delivery_by_key("k"),
+        "deliveries": lambda r, e: r.deliveries(),
+        "deliveries in a state": lambda r, e: r.deliveries(statuses=("failed", "sent")),
+        "next deliveries": lambda r, e: r.next_deliveries(DOORS),
         "state": lambda r, e: r.state("p", "k", now=1),
         "states": lambda r, e: r.states("p", now=1, prefix="k"),
         "changes": lambda r, e: r.changes(None),
@@ -173,10 +284,50 @@ def _principal():
 
 
 def _walks_an_index_in_order(plan):
-    """A list of all routes has no condition: it walks its index and stops at the limit. The cursor of the feed asks
-    SQLite's own table of sequences, which has a row for each of a handful of tables.
+    """A list of all routes has no condition: it walks its index and stops at the limit. So does a list of deliveries,
+    by their numbers. The cursor of the feed asks SQLite's own table of sequences, which has a row for each of a handful
+    of tables. The heads of the outbox are rows of the statement itself, one for each address.
     """
-    return plan.startswith(("SCAN routes USING INDEX routes_by_use", "SCAN sqlite_sequence"))
+    ordered = (
+        "SCAN routes USING INDEX routes_by_use",
+        "SCAN outbox <-",
+        "SCAN sqlite_sequence",
+        "SCAN heads",
+        "SCAN inbox USING INDEX inbox_quarantined",
+    )
+    return plan.startswith(ordered)
+
+
+def test_an_accepted_message_looks_for_deliveries_that_await_it_and_at_no_others(scene, entry):
+    planning = _plans_of_write(scene, Accept(drafts=(scene.incoming(),), now=1))
+
+    assert [plan.partition(" <- ")[0] for plan in planning.plans if " outbox " in plan] == [
+        "SEARCH outbox USING INDEX outbox_listening (address=?)"
+    ]
+
+
+@pytest.mark.parametrize("queue", [1, 300])
+def test_a_long_queue_at_one_address_is_stepped_over(scene, entry, queue):
+    drafts = [
+        DeliveryDraft(key=f"{n}", target=source_at("oc_1"), text="a", session_key=KEY, lineage_id=entry.lineage_id)
+        for n in range(queue)
+    ]
+    other = DeliveryDraft(key="other", target=source_at("oc_2"), text="b", session_key=KEY)
+    scene.run(Deliver(drafts=(*drafts, other), now=scene.now))
+    steps = 0
+
+    def count():
+        nonlocal steps
+        steps += 1
+        return False
+
+    with scene.store._database.read() as reader:
+        reader._connection.set_progress_handler(count, 1)
+        found = PinnedReads(scene.store.path, reader).next_deliveries(DOORS)
+        reader._connection.set_progress_handler(None)
+
+    assert [delivery.key for delivery in found] == ["0", "other"]
+    assert steps < 1_000
 
 
 def test_a_step_of_a_turn_is_two_statements(scene, entry):

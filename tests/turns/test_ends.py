@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from hermes_core.turns.settling import settled
+from hermes_core.settling import settled
 from hermes_hookspecs.errors import AgentFailed, LeaseLost, StorageError, StoreBusy, StoreFull, StoreStopped
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, ToolCall
 from hermes_hookspecs.operations import Revoke
@@ -483,5 +483,5 @@ def test_what_a_turn_used_is_kept_although_its_lease_was_taken(bench):
         asyncio.run(work.ask("go", agent))
 
     (turn,) = work.store.turns(entry.lineage_id, operator())
-    assert [usage.input_tokens for usage in work.store.usage(turn.id)] == [100_000]
+    assert [(one.usage.input_tokens, one.late) for one in work.store.usage(turn.id)] == [(100_000, True)]
     assert work.store.session(entry.session_id, operator()).input_tokens == 100_000

@@ -159,7 +159,7 @@ def test_usage_is_summed_and_what_nobody_reported_stays_unknown(bench):
     result = asyncio.run(work.ask("go", agent))
 
     assert result.usage == Usage(model="m2", input_tokens=7, output_tokens=2, estimated_cost_usd=0.5)
-    assert [one.input_tokens for one in work.app.store.usage(result.turn.id)] == [3, 4]
+    assert [one.usage.input_tokens for one in work.app.store.usage(result.turn.id)] == [3, 4]
     session = work.app.store.session(result.entry.session_id, operator())
     assert (session.input_tokens, session.output_tokens, session.cache_read_tokens) == (7, 2, None)
 

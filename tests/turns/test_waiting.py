@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from hermes_core.leases import LeaseWatch
-from hermes_core.turns.waiting import _LOOKED_AT
+from hermes_core.turns.queue import _LOOKED_AT
 from hermes_hookspecs.errors import LeaseBusy, SessionNotFound, StoreFull
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, MessageDraft, closing_text
 from hermes_hookspecs.operations import (
@@ -393,7 +393,7 @@ def test_a_holder_that_cannot_be_checked_is_taken_over_only_after_one_ttl_on_the
             judged.append(super().presumed_dead(lease))
             return judged[-1]
 
-    monkeypatch.setattr("hermes_core.turns.waiting.LeaseWatch", Watched)
+    monkeypatch.setattr("hermes_core.turns.queue.LeaseWatch", Watched)
 
     async def look_after(seconds):
         clock.advance(seconds)

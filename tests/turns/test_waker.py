@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from hermes_core.turns.settling import settled
+from hermes_core.settling import settled
 from hermes_core.turns.waker import LocalWaker
 
 

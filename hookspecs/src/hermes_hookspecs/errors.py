@@ -18,6 +18,7 @@
     │   ├── IllegalMessage           a row that would make the transcript illegal
     │   └── AgentFailed              the agent raised; the turn is closed
     ├── InboxOverflow                the queue of a lineage is full; the message was refused
+    ├── DeliveryNotFound             no such row in the outbox
     ├── StorageError
     │   ├── StoreRefused             not our file, newer than the program, unfit file system
     │   ├── StoreBusy                another process kept the lock; nothing was written
@@ -48,6 +49,7 @@ __all__ = [
     "AuthFailed",
     "ConfigError",
     "Conflict",
+    "DeliveryNotFound",
     "HermesError",
     "IllegalMessage",
     "InboxOverflow",
@@ -203,6 +205,14 @@ class InboxOverflow(HermesError):
     exit_code = 75
 
 
+class DeliveryNotFound(HermesError):
+    """No delivery has that number."""
+
+    def __init__(self, delivery_id: int) -> None:
+        super().__init__(f"there is no delivery {delivery_id}; `hermes outbox list --all` shows what there is")
+        self.delivery_id = delivery_id
+
+
 class StorageError(HermesError):
     """The store could not do it."""
 
@@ -256,11 +266,13 @@ class RetryLater(PlatformError):
     """Temporary.
 
     :param after_s: seconds the platform asks to wait, ``None`` when it does not say.
+    :param maybe_sent: the request left this host, so what it carried may have arrived.
     """
 
-    def __init__(self, message: str, *, after_s: float | None = None) -> None:
+    def __init__(self, message: str, *, after_s: float | None = None, maybe_sent: bool = False) -> None:
         super().__init__(message)
         self.after_s = after_s
+        self.maybe_sent = maybe_sent
 
 
 class AuthFailed(PlatformError):

@@ -10,6 +10,7 @@ from typing import NewType
 
 __all__ = [
     "ID_LIMIT",
+    "DeliveryId",
     "InboxId",
     "LineageId",
     "MessageId",
@@ -34,6 +35,8 @@ MessageId = NewType("MessageId", int)
 """A stored row. Rows are ordered by it, never by time."""
 InboxId = NewType("InboxId", int)
 """A row of the inbox, in order of acceptance."""
+DeliveryId = NewType("DeliveryId", int)
+"""A row of the outbox, in order of storing."""
 
 ID_LIMIT = 200
 """Most characters of an id that somebody else chose."""

@@ -21,6 +21,7 @@ __all__ = [
     "Lease",
     "LeaseHolder",
     "LeaseStamp",
+    "RecordedUsage",
     "Turn",
     "Usage",
 ]
@@ -108,6 +109,15 @@ class Usage:
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     estimated_cost_usd: float | None = None
+
+
+@attrs.frozen(kw_only=True)
+class RecordedUsage:
+    """Usage as it was stored: when (UTC milliseconds), and whether the turn had ended by then."""
+
+    usage: Usage
+    at: int
+    late: bool
 
 
 @attrs.frozen(kw_only=True)

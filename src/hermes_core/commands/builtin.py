@@ -1,4 +1,4 @@
-"""The commands that the core brings: help, new, title, resume, sessions, status."""
+"""The commands that the core brings: help, new, title, resume, sessions, stop, status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.commands import CommandCall
     from hermes_hookspecs.ids import LineageId
-    from hermes_hookspecs.sessions import SessionSummary
+    from hermes_hookspecs.sessions import Left, SessionSummary
 
 __all__ = ["BUILTIN_COMMANDS", "CommandsPlugin"]
 
@@ -41,9 +41,19 @@ async def _new(call: CommandCall) -> CommandReply:
     except SessionError as error:
         return CommandReply(text=str(error), failed=True)
     left = call.app.leave_session(call.source, call.entry, title=title, control_id=call.control_id)
-    what = f"Left {_called(left)}; it is kept. " if left is not None else ""
+    what = "" if left is None or left.summary is None else f"Left {_called(left.summary)}; it is kept. "
+    settled = "" if left is None else _settled(left)
     name = f" called {title!r}" if title else ""
-    return CommandReply(text=f"{what}Your next message begins a new session{name}.", released=True)
+    return CommandReply(text=f"{what}{settled}Your next message begins a new session{name}.", released=True)
+
+
+def _settled(left: Left) -> str:
+    """Say what was stopped and what is not answered any more, as a sentence with a blank behind it."""
+    stopped = "The turn that was running is stopped. " if left.stopped else ""
+    if not left.superseded:
+        return stopped
+    waiting = "1 waiting message" if left.superseded == 1 else f"{left.superseded} waiting messages"
+    return f"{stopped}{waiting} will not be answered. "
 
 
 def _called(summary: SessionSummary) -> str:
@@ -59,7 +69,7 @@ async def _title(call: CommandCall) -> CommandReply:
         title = None if lineage is None else lineage.title
         return CommandReply(text=f"Title: {title}" if title else "This session has no title; /title NAME gives it one.")
     try:
-        title = call.app.rename_session(call.entry.lineage_id, call.arguments)
+        title = call.app.rename_session(call.entry.lineage_id, call.arguments, control_id=call.control_id)
     except SessionError as error:
         return CommandReply(text=str(error), failed=True)
     return CommandReply(text=f"Title: {title}" if title else "The title is gone.")
@@ -70,16 +80,24 @@ async def _resume(call: CommandCall) -> CommandReply:
     if not call.arguments:
         return _listed(call, "Earlier sessions; /resume NUMBER, ID or TITLE goes on with one:")
     try:
-        lineage_id = _meant(call)
+        applied = _resumed_before(call)
+        lineage_id = applied or _meant(call)
     except SessionError as error:
         return CommandReply(text=str(error), failed=True)
-    if call.entry is not None and call.entry.lineage_id == lineage_id:
+    if applied is None and call.entry is not None and call.entry.lineage_id == lineage_id:
         return CommandReply(text="You are in that session already.", entry=call.entry)
     entry = call.app.resume_session(call.source, lineage_id, control_id=call.control_id)
     lineage = call.app.store.lineage(lineage_id, call.principal)
     count = 0 if lineage is None else lineage.message_count
     name = f"{entry.title!r} ({entry.session_id})" if entry.title else entry.session_id
-    return CommandReply(text=f"Back in {name}, {count} message{'' if count == 1 else 's'}.", entry=entry)
+    waiting = f" {entry.superseded} waiting will not be answered." if entry.superseded else ""
+    return CommandReply(text=f"Back in {name}, {count} message{'' if count == 1 else 's'}.{waiting}", entry=entry)
+
+
+def _resumed_before(call: CommandCall) -> LineageId | None:
+    """Return where the command's row has brought its sender in an earlier try whose reply is still owed."""
+    item = None if call.control_id is None else call.app.store.inbox_item(call.control_id)
+    return None if item is None or item.outcome is None else item.outcome.lineage_id
 
 
 def _meant(call: CommandCall) -> LineageId:
@@ -169,12 +187,22 @@ async def _status(call: CommandCall) -> CommandReply:
     return CommandReply(text="\n".join(f"{name:<{width}}  {value}" for name, value in lines))
 
 
+async def _stop(call: CommandCall) -> CommandReply:
+    """Stop the turn that runs in this session."""
+    if call.entry is None:
+        return CommandReply(text="There is no session yet, so nothing runs.")
+    name = call.source.user_name or call.source.platform
+    stopped = call.app.stop_turn(call.entry.lineage_id, reason=f"stopped by {name}", control_id=call.control_id)
+    return CommandReply(text="Stopped." if stopped else "Nothing runs in this session.")
+
+
 BUILTIN_COMMANDS = (
     Command(name="help", summary="what can be typed here", run=_help),
     Command(name="new", summary="begin a new session; this one is kept", usage="[TITLE]", aliases=("reset",), run=_new),
     Command(name="title", summary="show or set the title", usage="[TITLE]", run=_title),
     Command(name="resume", summary="go on with an earlier session", usage="[NUMBER|ID|TITLE]", run=_resume),
     Command(name="sessions", summary="list the latest sessions", run=_sessions),
+    Command(name="stop", summary="stop the turn that runs in this session", run=_stop),
     Command(name="status", summary="which session this is", run=_status),
 )
 """Sorted as people meet them; the facade sorts by name."""

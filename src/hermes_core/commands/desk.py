@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
     from hermes_core.hooks import Hooks
     from hermes_hookspecs.commands import Command
+    from hermes_hookspecs.ids import InboxId
     from hermes_hookspecs.ports.app import App
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import SessionSource
 
-__all__ = ["commands_of", "run_command"]
+__all__ = ["commands_of", "find_command", "run_command"]
 
 
 def commands_of(hooks: Hooks, platform: str) -> Sequence[Command]:
@@ -25,10 +26,24 @@ def commands_of(hooks: Hooks, platform: str) -> Sequence[Command]:
     return sorted(found, key=lambda one: one.name)
 
 
+def find_command(hooks: Hooks, name: str, platform: str) -> Command | None:
+    """Return the command that a name or an alias stands for on a platform, ``None`` when there is none."""
+    return _named(name, commands_of(hooks, platform))
+
+
 async def run_command(
-    app: App, hooks: Hooks, text: str, source: SessionSource, entry: SessionEntry | None
+    app: App,
+    hooks: Hooks,
+    text: str,
+    source: SessionSource,
+    entry: SessionEntry | None,
+    *,
+    control_id: InboxId | None = None,
 ) -> CommandReply | None:
-    """Run ``text`` as a command; ``None`` when it is none. An unknown name is answered with the nearest one."""
+    """Run ``text`` as a command; ``None`` when it is none. An unknown name is answered with the nearest one.
+
+    :param control_id: its inbox row, where the entrance has one.
+    """
     parsed = parse_command(text)
     if parsed is None:
         return None
@@ -40,7 +55,15 @@ async def run_command(
     principal = app.principal(source)
     if command.roles and not principal.sees_all and not principal.roles & set(command.roles):
         return CommandReply(text=f"/{command.name} is not for you.", failed=True)
-    call = CommandCall(app=app, name=command.name, arguments=arguments, source=source, principal=principal, entry=entry)
+    call = CommandCall(
+        app=app,
+        name=command.name,
+        arguments=arguments,
+        source=source,
+        principal=principal,
+        entry=entry,
+        control_id=control_id,
+    )
     return await command.run(call)
 
 

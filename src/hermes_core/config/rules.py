@@ -100,6 +100,12 @@ def choice(default: str, choices: tuple[str, ...]) -> str:
     return attrs.field(default=default, metadata={_RULE: Rule("choice", choices=choices)})
 
 
+def maybe_choice(choices: tuple[str, ...]) -> str | None:
+    """Return the field of a choice that is ``None`` when nobody made it."""
+    field: str | None = attrs.field(default=None, metadata={_RULE: Rule("choice", choices=choices)})
+    return field
+
+
 def texts(default: tuple[str, ...]) -> tuple[str, ...]:
     """Return the field of a list of texts, none of them empty."""
     return attrs.field(default=default, metadata={_RULE: Rule("texts")})

@@ -10,13 +10,25 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from hermes_core.config.rules import choice, maybe_switch, name, number, only_names, switch, texts, whole, zone
+from hermes_core.config.rules import (
+    choice,
+    maybe_choice,
+    maybe_switch,
+    name,
+    number,
+    only_names,
+    switch,
+    texts,
+    whole,
+    zone,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = [
+    "BUSY_POLICIES",
     "PLATFORMS",
     "PLUGINS",
     "SECTIONS",
@@ -24,6 +36,7 @@ __all__ = [
     "DisplaySettings",
     "GatewaySettings",
     "InboxSettings",
+    "OutboxSettings",
     "PlatformSettings",
     "PluginSettings",
     "RoutingSettings",
@@ -35,6 +48,9 @@ __all__ = [
 
 PLATFORMS: Final = "platforms"
 """Section that holds one table a platform, whatever its name."""
+
+BUSY_POLICIES: Final = ("queue", "merge", "interrupt", "steer", "reject")
+"""What becomes of a message that comes while a turn of its session runs."""
 
 PLUGINS: Final = "plugins"
 """Section that holds one table a plugin beside its own keys."""
@@ -62,10 +78,11 @@ class RoutingSettings:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class PlatformSettings:
-    """``[platforms.<name>]``: what differs on one platform; ``None`` follows ``[routing]``."""
+    """``[platforms.<name>]``: what differs on one platform; ``None`` follows the general setting."""
 
     group_sessions_per_user: bool | None = maybe_switch()
     thread_sessions_per_user: bool | None = maybe_switch()
+    busy: str | None = maybe_choice(BUSY_POLICIES)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -80,20 +97,46 @@ class AgentSettings:
 class TurnSettings:
     """``[turns]``: the lease of a turn and how long others wait for it.
 
-    ``lease_wait_s`` is at least ``lease_ttl_s``, ``lease_renew_s`` below it.
+    ``lease_wait_s`` is at least ``lease_ttl_s``, ``lease_renew_s`` below it. ``parallel``: turns that one process
+    runs at a time for entrances that it serves. ``drain_s``: how long they may go on when it is asked to leave.
     """
 
     lease_ttl_s: float = number(30.0, 5, 600)
     lease_renew_s: float = number(10.0, 0.5, 300)
     busy_notice_s: float = number(30.0, 0, 86400)
     lease_wait_s: float = number(1800.0, 0.001, 604800, env=("HERMES_TURN_LEASE_TIMEOUT",))
+    parallel: int = whole(8, 1, 1000)
+    drain_s: float = number(20.0, 0, 3600)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class InboxSettings:
-    """``[inbox]``: how many messages may wait for one lineage."""
+    """``[inbox]``: messages that wait.
+
+    ``max_waiting``: most for one session key. ``busy``: what becomes of a message that comes while a turn runs.
+    ``batch_window_s``: texts of one sender that follow each other closer than this are answered together.
+    ``keep_days``: how long an answered message is known, so that a redelivery is no new one.
+    """
 
     max_waiting: int = whole(100, 1, 100_000)
+    busy: str = choice("queue", BUSY_POLICIES)
+    batch_window_s: float = number(0.6, 0, 60)
+    keep_days: float = number(30.0, 0.01, 36500)
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class OutboxSettings:
+    """``[outbox]``: answers on their way.
+
+    ``attempts``: failures after which a delivery is given up. ``retry_first_s``, ``retry_most_s``: the back-off, which
+    doubles; a platform's own hint wins. ``send_timeout_s``: for one part. ``keep_days``: how long what ended is kept.
+    """
+
+    attempts: int = whole(12, 1, 1000)
+    retry_first_s: float = number(1.0, 0.001, 3600)
+    retry_most_s: float = number(900.0, 0.001, 86400)
+    send_timeout_s: float = number(60.0, 0.1, 3600)
+    keep_days: float = number(30.0, 0.01, 36500)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -153,6 +196,7 @@ SECTIONS: Final[Mapping[str, type[attrs.AttrsInstance]]] = MappingProxyType(
         "agent": AgentSettings,
         "turns": TurnSettings,
         "inbox": InboxSettings,
+        "outbox": OutboxSettings,
         "gateway": GatewaySettings,
         "session_reset": SessionResetSettings,
         "display": DisplaySettings,
@@ -181,6 +225,7 @@ class Settings:
     agent: AgentSettings
     turns: TurnSettings
     inbox: InboxSettings
+    outbox: OutboxSettings
     gateway: GatewaySettings
     session_reset: SessionResetSettings
     display: DisplaySettings
@@ -200,6 +245,11 @@ class Settings:
             group_sessions_per_user=self.routing.group_sessions_per_user if group is None else group,
             thread_sessions_per_user=self.routing.thread_sessions_per_user if thread is None else thread,
         )
+
+    def busy_policy_of(self, platform: str) -> str:
+        """Return what becomes of a message that comes on ``platform`` while a turn runs."""
+        own = self.platforms.get(platform)
+        return self.inbox.busy if own is None or own.busy is None else own.busy
 
     @property
     def cache_folder(self) -> Path:

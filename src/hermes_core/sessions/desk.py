@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from hermes_core.hooks import Hooks
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
-    from hermes_hookspecs.operations import Deleted
+    from hermes_hookspecs.inbox import ControlOutcome, InboxItem
+    from hermes_hookspecs.operations import BindRoute, Deleted, ReleaseRoute, Rename, Revoke
     from hermes_hookspecs.ports.policies import KeyBuilder
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.principal import Principal
-    from hermes_hookspecs.sessions import SessionEntry, SessionSummary
+    from hermes_hookspecs.sessions import Left, SessionEntry
     from hermes_hookspecs.source import KeyPolicy, SessionSource
+    from hermes_hookspecs.turns import Lease
 
 __all__ = ["SessionDesk"]
 
@@ -47,7 +49,7 @@ class SessionDesk:
         self._hooks = hooks
         self._settings = settings
         self._clock = clock
-        self._wake = wake
+        self.wake = wake
         self._flights: SingleFlight[SessionEntry] = SingleFlight()
 
     # --- keys
@@ -116,6 +118,10 @@ class SessionDesk:
 
         return attrs.evolve(entry, created=False)  # one call made it: the one that was followed
 
+    def route_waiting(self, item: InboxItem) -> SessionEntry:
+        """Give the messages that wait under a row's own key a session; the key of today's settings may be another."""
+        return self._get_or_create(item.session_key, item.source, False, False, self._leads_to(item.session_key))
+
     def _leads_to(self, key: SessionKey) -> LineageId | None:
         route = self._store().route(key)
         return None if route is None else route.lineage_id
@@ -162,6 +168,8 @@ class SessionDesk:
 
         :raises SessionNotFound: no such lineage, or not the principal's.
         """
+        from attrs import evolve
+
         from hermes_hookspecs.operations import BindRoute
 
         source = self.at_home(source)
@@ -170,18 +178,22 @@ class SessionDesk:
             raise SessionNotFound(lineage_id)
         key = self.key(source)
         before = store.route(key)
-        entry = store.apply(
-            BindRoute(
-                key=key,
-                key_version=self.keys.version,
-                source=source,
-                policy=self.policy(source),
-                lineage_id=lineage_id,
-                now=self._clock.now(),
-                carry=control_id is None,
-                control_id=control_id,
-            )
+        bind = BindRoute(
+            key=key,
+            key_version=self.keys.version,
+            source=source,
+            policy=self.policy(source),
+            lineage_id=lineage_id,
+            now=self._clock.now(),
+            carry=control_id is None,
+            control_id=control_id,
         )
+        if control_id is None:
+            entry = store.apply(bind)
+        else:
+            outcome = self._run(bind, control_id)
+            entry = self._get_or_create(key, source, False, False, lineage_id)
+            entry = evolve(entry, superseded=outcome.superseded)
         if before is not None and before.lineage_id not in (None, lineage_id):
             self._tell_left(before.lineage_id)
         return entry
@@ -193,36 +205,62 @@ class SessionDesk:
         *,
         title: str | None = None,
         control_id: InboxId | None = None,
-    ) -> SessionSummary | None:
+    ) -> Left | None:
         """Let the key of ``source`` lead nowhere; the next message makes a session. No history is lost.
 
         :param entry: what the caller shows; where the key leads elsewhere by now nothing is let go.
-        :returns: the session that was left.
+        :returns: what was left, ``None`` where there was nothing.
         """
         from hermes_hookspecs.operations import ReleaseRoute
         from hermes_hookspecs.principal import operator
+        from hermes_hookspecs.sessions import Left
 
-        store = self._store()
+        release = ReleaseRoute(
+            key=self.key(source),
+            now=self._clock.now(),
+            reason="session_reset",
+            title=title,
+            check=entry is not None,
+            expected=None if entry is None else entry.lineage_id,
+            control_id=control_id,
+        )
+        route = self._store().route(release.key)
+        held = None if route is None or route.lineage_id is None else self._store().lease(route.lineage_id)
         try:
-            released = store.apply(
-                ReleaseRoute(
-                    key=self.key(source),
-                    now=self._clock.now(),
-                    reason="session_reset",
-                    title=title,
-                    check=entry is not None,
-                    expected=None if entry is None else entry.lineage_id,
-                    control_id=control_id,
-                )
-            )
+            outcome = self._run(release, control_id)
         except Conflict:
             return None
-        if released.lineage is None:
-            return None
-        if released.stopped is not None or released.superseded:
-            self._wake(released.lineage.id)
-        self._tell_left(released.lineage.id)
-        return store.summary(released.lineage.id, operator())
+        if outcome.lineage_id is None:
+            return Left(summary=None, superseded=outcome.superseded, stopped=False) if outcome.superseded else None
+        if outcome.stopped is not None or outcome.superseded:
+            self.wake(outcome.lineage_id)
+        self._tell_dead(outcome, held)
+        if not outcome.repeated:
+            self._tell_left(outcome.lineage_id)
+        summary = self._store().summary(outcome.lineage_id, operator())
+        return Left(summary=summary, superseded=outcome.superseded, stopped=outcome.stopped is not None)
+
+    def stop(self, lineage_id: LineageId, reason: str, control_id: InboxId | None) -> bool:
+        """Revoke the lease of a lineage and end its turn for good; return whether one was running.
+
+        :raises SessionNotFound: no such lineage.
+        """
+        from hermes_hookspecs.operations import Revoke
+
+        held = self._store().lease(lineage_id)
+        outcome = self._run(Revoke(lineage_id=lineage_id, now=self._clock.now(), reason=reason), control_id)
+        self.wake(lineage_id)
+        self._tell_dead(outcome, held)
+        return outcome.stopped is not None
+
+    def _run(self, effect: BindRoute | ReleaseRoute | Rename | Revoke, control_id: InboxId | None) -> ControlOutcome:
+        """Run an effect; as that of a command's row it runs once, however often this is called."""
+        from hermes_hookspecs.operations import Control
+        from hermes_hookspecs.operations.outcomes import outcome_of
+
+        if control_id is None:
+            return outcome_of(effect, self._store().apply(effect))
+        return self._store().apply(Control(inbox_id=control_id, effect=effect, now=self._clock.now()))
 
     def forget(self, sources: Sequence[SessionSource]) -> None:
         """Remove the routes of entrances that end with this process; a store that cannot do it soon keeps them.
@@ -244,6 +282,20 @@ class SessionDesk:
                 finally:
                     forgotten.cancel()
 
+    def _tell_dead(self, outcome: ControlOutcome, held: Lease | None) -> None:
+        """Tell the end of a turn whose own process is not there to do so.
+
+        :param held: the lease as it was before.
+        """
+        from hermes_core.leases import dead_stamp
+        from hermes_hookspecs.principal import operator
+
+        if outcome.repeated or outcome.stopped is None or held is None or dead_stamp(held) is None:
+            return
+        for turn in self._store().turns(held.lineage_id, operator()):
+            if turn.id == outcome.stopped:
+                self._hooks.fire("hermes_after_turn_finish", turn=turn)
+
     def _tell_left(self, lineage_id: LineageId | None) -> None:
         """Tell that a session ended, when the route that left was the last one to it."""
         from hermes_hookspecs.principal import operator
@@ -260,15 +312,17 @@ class SessionDesk:
 
     # --- names and removal
 
-    def rename(self, lineage_id: LineageId, title: str | None) -> str | None:
+    def rename(self, lineage_id: LineageId, title: str | None, *, control_id: InboxId | None = None) -> str | None:
         """Clean and set a person's title. :raises TitleError: too long, or taken."""
         from hermes_core.sessions.titles import clean_title
         from hermes_hookspecs.operations import Rename
 
         clean = clean_title(title)
-        changed = self._store().apply(Rename(lineage_id=lineage_id, title=clean, origin="user", now=self._clock.now()))
-        self._hooks.fire("hermes_after_title_change", lineage_id=lineage_id, title=changed, origin="user")
-        return changed
+        rename = Rename(lineage_id=lineage_id, title=clean, origin="user", now=self._clock.now())
+        outcome = self._run(rename, control_id)
+        if not outcome.repeated:
+            self._hooks.fire("hermes_after_title_change", lineage_id=lineage_id, title=outcome.title, origin="user")
+        return outcome.title
 
     def check_title(self, title: str | None, source: SessionSource) -> str | None:
         """Return a clean title that a session of ``source`` could have now.
@@ -304,5 +358,5 @@ class SessionDesk:
         self._hooks.fire("hermes_before_erase", lineage_id=lineage_id)
         self._hooks.flush()  # heard before anything is gone
         deleted = store.apply(Delete(lineage_id=lineage_id, now=self._clock.now(), presumed_dead=dead, force=force))
-        self._wake(lineage_id)
+        self.wake(lineage_id)
         return deleted

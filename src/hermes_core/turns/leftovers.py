@@ -11,7 +11,7 @@ from collections import deque
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from hermes_core.turns.settling import settled
+from hermes_core.settling import settled
 from hermes_hookspecs.errors import HermesError, StorageError, StoreStopped
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Leftovers:
         if isinstance(error, StoreStopped):
             _log.warning("%s could not be written: %s", what, error)
             return
-        _log.warning("%s could not be written, it is tried again with the next message: %s", what, error)
+        _log.warning("%s could not be written, it is tried again: %s", what, error)
         self._owed.append(operation)
 
     async def write(self) -> None:

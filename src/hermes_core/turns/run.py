@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hermes_core.faultpoints import reach
 from hermes_core.plugins.stages import one_line
-from hermes_core.turns.settling import settled
+from hermes_core.settling import settled
 from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StorageError, StoreBusy
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
 from hermes_hookspecs.operations import Append, Finish, RecordUsage, Renew
@@ -20,14 +21,12 @@ from hermes_hookspecs.turns import DONE, FAILED, STOPPED, Fence
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from hermes_core.hooks import Hooks
-    from hermes_core.turns.leftovers import Leftovers
-    from hermes_core.turns.waiting import LeaseTimes
-    from hermes_core.turns.waker import LocalWaker
-    from hermes_hookspecs.clock import Clock
+    from hermes_core.turns.answering import Answering
+    from hermes_core.turns.steering import SteeringWheel
+    from hermes_core.turns.surroundings import Surroundings
+    from hermes_hookspecs.messages import ToolCall
     from hermes_hookspecs.operations import Begun
     from hermes_hookspecs.ports.agent import Agent, AgentEvent, TurnContext
-    from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.turns import Turn, Usage
 
 __all__ = ["Ended", "TurnRun"]
@@ -51,30 +50,29 @@ class Ended:
 class TurnRun:
     """Runs one begun turn to its end.
 
-    :param leftovers: takes the end of a turn that the store could not write. begun: what *begin* gave. on_event: told
-        each event of the agent, on the loop.
+    :param begun: what *begin* gave. answering: where its answer goes. on_event: told each event of the agent, on the
+        loop. steering: puts messages into the turn that come while it runs.
     """
 
     def __init__(
         self,
-        *,
-        store: Store,
-        clock: Clock,
-        hooks: Hooks,
-        waker: LocalWaker,
-        leftovers: Leftovers,
-        times: LeaseTimes,
-        inactivity_s: float,
+        around: Surroundings,
         begun: Begun,
-        on_event: Callable[[AgentEvent], None] | None,
+        answering: Answering,
+        *,
+        on_event: Callable[[AgentEvent], None] | None = None,
+        steering: SteeringWheel | None = None,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._hooks = hooks
-        self._waker = waker
-        self._leftovers = leftovers
-        self._times = times
-        self._inactivity_s = inactivity_s
+        self._store = around.store
+        self._clock = around.clock
+        self._hooks = around.hooks
+        self._waker = around.waker
+        self._leftovers = around.leftovers
+        self._times = around.times
+        self._inactivity_s = around.inactivity_s
+        self._answering = answering
+        self._steering = steering
+        self._open: dict[str, ToolCall] = {}
         self._turn = begun.turn
         self._version = begun.version
         self._fence = Fence(begun.turn.lineage_id, begun.turn.id, begun.lease.token)
@@ -97,7 +95,8 @@ class TurnRun:
             self._tell(STOPPED, "the lease was lost")
             raise
         except asyncio.CancelledError:
-            await settled(self._close(STOPPED, "cancelled"))
+            outcome, reason = self._answering.when_cancelled
+            await settled(self._close(outcome, reason))
             raise
         except Exception as error:
             reason = self._fault or one_line(error)
@@ -173,12 +172,16 @@ class TurnRun:
             await self._flush()
             self._held.append(self._assistant(event))
             if event.tool_calls:
+                self._open = {call.id: call for call in event.tool_calls}
                 await self._flush()
             elif event.content:
                 self._answer = event.content
         elif isinstance(event, ToolResult):
             self._held.append(self._result(event))
             await self._flush()
+            self._open.pop(event.call_id, None)
+            if self._steering is not None and not self._open:
+                await self._steering.turn()
         elif isinstance(event, UsageReport):
             self._usage.append(event.usage)
         elif isinstance(event, TextDelta):
@@ -202,8 +205,10 @@ class TurnRun:
         if not self._held:
             return
         drafts, self._held = tuple(self._held), []
+        reach("step.before")
         operation = Append(fence=self._fence, drafts=drafts, now=self._clock.now())
         await settled(self._store.perform(operation))
+        reach("result.stored" if drafts[0].role == TOOL else "step.stored")
         await asyncio.sleep(0)  # a cancellation is felt here, before the agent runs what stands behind its step
 
     def _assistant(self, step: AssistantStep) -> MessageDraft:
@@ -262,10 +267,24 @@ class TurnRun:
     async def _finish(self, outcome: str) -> Ended:
         now = self._clock.now()
         operation = Finish(
-            fence=self._fence, outcome=outcome, now=now, drafts=tuple(self._held), usage=tuple(self._usage)
+            fence=self._fence,
+            outcome=outcome,
+            now=now,
+            drafts=tuple(self._held),
+            usage=tuple(self._usage),
+            deliveries=self._answering.answer(self._turn, self._answer),
         )
-        finished = await settled(self._store.perform(operation))
-        self._version = finished.version
+        reach("finish.before")
+        try:
+            finished = await settled(self._store.perform(operation))
+        except StorageError as error:
+            if self._answering.waits:
+                raise
+            # A full disk, say: the answer is there, and is stored and sent as soon as it can be.
+            self._leftovers.owe(operation, f"the answer of turn {self._turn.id}", error)
+        else:
+            self._version = finished.version
+        reach("finish.stored")
         turn = self._tell(outcome, "")
         return Ended(turn=turn, text=self._answer, usage=_sum(self._usage), version=self._version)
 
@@ -276,6 +295,7 @@ class TurnRun:
         """
         now = self._clock.now()
         closing = MessageDraft(role=ASSISTANT, content=closing_text(outcome, reason), timestamp=now, kind=KIND_CLOSING)
+        verdict = self._answering.broken_off(self._turn, outcome, tuple(self._open.values()))
         operation = Finish(
             fence=self._fence,
             outcome=outcome,
@@ -283,6 +303,8 @@ class TurnRun:
             reason=reason,
             drafts=(*self._held, closing),
             usage=tuple(self._usage),
+            again=verdict.again,
+            deliveries=verdict.deliveries,
         )
         try:
             await self._store.perform(operation)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_core.inbox.door import waiting_draft
 from hermes_core.turns.engine import TurnEngine, TurnRequest
 from hermes_core.turns.functions import FunctionAgent
+from hermes_core.turns.sweeping import DeadTurnSweep
 from hermes_core.turns.waiting import LeaseTimes
 from hermes_hookspecs.errors import ConfigError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
     from hermes_hookspecs.ports.app import TurnResult
+    from hermes_hookspecs.ports.search import SearchIndex
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import SessionSource
@@ -36,7 +38,15 @@ class TurnService:
     """Runs turns for callers who wait."""
 
     def __init__(
-        self, store: Store, clock: Clock, hooks: Hooks, settings: Settings, *, desk: SessionDesk, waker: LocalWaker
+        self,
+        store: Store,
+        clock: Clock,
+        hooks: Hooks,
+        settings: Settings,
+        *,
+        desk: SessionDesk,
+        waker: LocalWaker,
+        index: Callable[[], SearchIndex],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -44,6 +54,7 @@ class TurnService:
         self._settings = settings
         self._desk = desk
         self.waker = waker
+        self._index = index
 
     @cached_property
     def engine(self) -> TurnEngine:
@@ -62,7 +73,18 @@ class TurnService:
             ),
             max_waiting=self._settings.inbox.max_waiting,
             inactivity_s=self._settings.agent.inactivity_timeout_s,
+            recovery_attempts=self._settings.gateway.recovery_attempts,
+            index=self._index,
         )
+
+    @cached_property
+    def recovery(self) -> DeadTurnSweep:
+        """Return what closes the turns of dead processes."""
+        return DeadTurnSweep(self.engine.around)
+
+    def command_names(self) -> tuple[tuple[str, str], ...]:
+        """Return the slash commands, ``(name, summary)``, for agents."""
+        return tuple((one.name, one.summary) for one in self._hooks.commands().values())
 
     async def ask(
         self,
@@ -93,7 +115,7 @@ class TurnService:
             principal=self._desk.principal(source),
             agent=runner,
             tools=self._hooks.tools(),
-            commands=tuple((one.name, one.summary) for one in self._hooks.commands().values()),
+            commands=self.command_names(),
             on_event=on_event,
             on_wait=on_wait,
         )

@@ -9,58 +9,25 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import attrs
-
-from hermes_core.context.window import sent_text
-from hermes_core.leases import LeaseWatch, holder_lives
-from hermes_core.turns.settling import settled
+from hermes_core.faultpoints import reach
+from hermes_core.settling import settled
+from hermes_core.turns.queue import LeaseTimes, QueueLook
+from hermes_core.turns.topics import WORK
 from hermes_hookspecs.errors import LeaseBusy, SessionNotFound, StorageError
-from hermes_hookspecs.ids import new_turn_id
 from hermes_hookspecs.inbox import PENDING
-from hermes_hookspecs.messages import USER, MessageDraft
-from hermes_hookspecs.operations import Begin, Begun, Busy, NothingWaiting, NotYourTurn, Withdraw
+from hermes_hookspecs.operations import Begun, Busy, NothingWaiting, NotYourTurn, Withdraw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_core.hooks import Hooks
-    from hermes_core.turns.leftovers import Leftovers
-    from hermes_core.turns.waker import LocalWaker
-    from hermes_hookspecs.clock import Clock
+    from hermes_core.turns.surroundings import Surroundings
     from hermes_hookspecs.ids import InboxId, LineageId
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.operations import Snapshot
-    from hermes_hookspecs.ports.store import Store, StoreReader
-    from hermes_hookspecs.turns import Lease, LeaseHolder
+    from hermes_hookspecs.ports.store import StoreReader
+    from hermes_hookspecs.turns import LeaseHolder
 
 __all__ = ["LeaseTimes", "TurnWait"]
-
-_LOOKED_AT = 50
-
-
-@attrs.frozen(kw_only=True)
-class LeaseTimes:
-    """Seconds: life of a lease, its renewal, when a waiter is told, when it gives up."""
-
-    ttl_s: float
-    renew_s: float
-    notice_s: float
-    wait_s: float
-
-    @property
-    def ttl_ms(self) -> int:
-        """Return the life of a lease in milliseconds."""
-        return int(self.ttl_s * 1000)
-
-
-@attrs.frozen(kw_only=True)
-class _Look:
-    """What one look saw, on one view of the store."""
-
-    own: InboxItem | None
-    oldest: InboxItem | None
-    passed_over: frozenset[InboxId]
-    lease: Lease | None
 
 
 class TurnWait:
@@ -73,13 +40,8 @@ class TurnWait:
 
     def __init__(
         self,
+        around: Surroundings,
         *,
-        store: Store,
-        clock: Clock,
-        hooks: Hooks,
-        waker: LocalWaker,
-        leftovers: Leftovers,
-        times: LeaseTimes,
         lineage_id: LineageId,
         inbox_id: InboxId,
         holder: LeaseHolder,
@@ -88,13 +50,8 @@ class TurnWait:
         on_wait: Callable[[str], None] | None,
         on_way: Callable[[str], None],
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._hooks = hooks
-        self._waker = waker
-        self._leftovers = leftovers
-        self._times = times
-        self._lineage_id = lineage_id
+        self._around = around
+        self._queue = around.queue(lineage_id)
         self._inbox_id = inbox_id
         self._holder = holder
         self._shared = shared
@@ -102,14 +59,17 @@ class TurnWait:
         self._on_wait = on_wait
         self._on_way = on_way
         self._in_the_way = ""
-        self._watch = LeaseWatch(clock, times.ttl_s)
-        self._began = clock.monotonic()
+        self._began = around.clock.monotonic()
         self._told = False
+
+    @property
+    def _lineage_id(self) -> LineageId:
+        return self._queue.lineage_id
 
     @property
     def waited_s(self) -> float:
         """Return the seconds since the wait began."""
-        return self._clock.monotonic() - self._began
+        return self._around.clock.monotonic() - self._began
 
     @property
     def was_held_up(self) -> bool:
@@ -133,52 +93,44 @@ class TurnWait:
 
     async def _begin_here(self) -> Begun | None:
         """Wait where the message stands; ``None`` when its route took it along to another lineage."""
-        waiter = self._waker.enter(self._lineage_id)
+        waker, times = self._around.waker, self._around.times
+        waiter = waker.enter(self._lineage_id)
         try:
             while True:
-                look = await asyncio.wrap_future(self._store.submit_read(self._look))
-                if look.own is None or look.own.status != PENDING or look.own.lineage_id is None:
+                own, look = await asyncio.wrap_future(self._around.store.submit_read(self._look))
+                if own is None or own.status != PENDING or own.lineage_id is None:
                     raise SessionNotFound(self._lineage_id)
-                if look.own.lineage_id != self._lineage_id:
-                    self._lineage_id = look.own.lineage_id
-                    self._watch = LeaseWatch(self._clock, self._times.ttl_s)
+                if own.lineage_id != self._lineage_id:
+                    self._queue = self._around.queue(own.lineage_id)
                     return None
-                begun, in_the_way = await self._try(look, look.own)
+                begun, in_the_way = await self._try(look, own)
                 if begun is not None:
                     return begun
                 await self._tell(in_the_way)
-                await self._leftovers.write()
+                await self._around.leftovers.write()
                 waiter.watch(None if look.lease is None else look.lease.holder)
-                await waiter.wait(max(0.001, min(1.0, self._times.wait_s - self.waited_s)))
+                await waiter.wait(max(0.001, min(1.0, times.wait_s - self.waited_s)))
         finally:
-            self._waker.leave(waiter)
+            waker.leave(waiter)
 
-    async def _try(self, look: _Look, own: InboxItem) -> tuple[Begun | None, str]:
+    def _look(self, reader: StoreReader) -> tuple[InboxItem | None, QueueLook]:
+        return reader.inbox_item(self._inbox_id), self._queue.look(reader, own=self._inbox_id)
+
+    async def _try(self, look: QueueLook, own: InboxItem) -> tuple[Begun | None, str]:
         """Begin, where it seems to be our turn; return the turn, or who is in the way."""
         if look.lease is None:
             raise SessionNotFound(self._lineage_id)
-        if look.oldest is None or look.oldest.id != self._inbox_id:
-            return (
-                None,
-                "an earlier message" if look.oldest is None else f"an earlier message of {look.oldest.entrance}",
-            )
-        presumed_dead = self._watch.presumed_dead(look.lease)
-        if look.lease.holder is not None and presumed_dead is None:
+        oldest = look.oldest
+        if oldest is None or oldest.id != self._inbox_id:
+            if look.dead is not None:
+                self._around.waker.wake(WORK)  # whoever serves that entrance takes the lease over
+            return None, "an earlier message" if oldest is None else f"an earlier message of {oldest.entrance}"
+        if look.is_held and look.lease.holder is not None:
             return None, look.lease.holder.describe()
-        now = self._clock.now()
-        operation = Begin(
-            lineage_id=self._lineage_id,
-            turn_id=new_turn_id(now),
-            holder=self._holder,
-            now=now,
-            ttl_ms=self._times.ttl_ms,
-            drafts=(self._draft(own),),
-            passed_over=look.passed_over,
-            presumed_dead=presumed_dead,
-            snapshot=self._snapshot,
-            touch=own.kind != "internal",
-        )
-        result = await settled(self._store.perform(operation))
+        operation = self._queue.begin(look, (own,), holder=self._holder, shared=self._shared, snapshot=self._snapshot)
+        reach("begin.before")
+        result = await settled(self._around.store.perform(operation))
+        reach("begin.stored")
         if isinstance(result, Begun):
             return result, ""
         if isinstance(result, Busy) and result.lease.holder is not None:
@@ -187,61 +139,30 @@ class TurnWait:
             return None, f"an earlier message of {result.item.entrance}"
         return None, "another message" if isinstance(result, NothingWaiting) else "a change of the queue"
 
-    def _look(self, reader: StoreReader) -> _Look:
-        limit = _LOOKED_AT
-        while True:
-            waiting = reader.waiting(self._lineage_id, limit=limit)
-            passed_over = frozenset(item.id for item in waiting if self._has_nobody(item))
-            if len(passed_over) < limit:
-                break
-            limit *= 4  # nothing but rows of the dead so far
-        return _Look(
-            own=reader.inbox_item(self._inbox_id),
-            oldest=next((item for item in waiting if item.id not in passed_over), None),
-            passed_over=passed_over,
-            lease=reader.lease(self._lineage_id),
-        )
-
-    def _has_nobody(self, item: InboxItem) -> bool:
-        """Return whether nobody alive serves the row: it keeps its place and is passed over."""
-        if item.id == self._inbox_id:
-            return False
-        return item.waiter is None or holder_lives(item.waiter) is False
-
-    def _draft(self, item: InboxItem) -> MessageDraft:
-        return MessageDraft(
-            role=USER,
-            content=item.text,
-            sent=sent_text(item, shared=self._shared),
-            timestamp=item.accepted_at,
-            inbox_id=item.id,
-            attachments=item.attachments,
-        )
-
     async def _tell(self, in_the_way: str) -> None:
-        waited = self.waited_s
+        waited, times = self.waited_s, self._around.times
         if in_the_way != self._in_the_way:
             self._in_the_way = in_the_way
             self._on_way(in_the_way)
-        if waited >= self._times.wait_s:
+        if waited >= times.wait_s:
             raise LeaseBusy(
                 f"{in_the_way} is still at work in this session after {waited:.0f} s; "
                 "the message was taken back: send it again later",
                 holder=in_the_way,
             )
-        if waited < self._times.notice_s or self._told:
+        if waited < times.notice_s or self._told:
             return
         self._told = True
         if self._on_wait is not None:
             self._on_wait(in_the_way)
-        lease = await asyncio.wrap_future(self._store.submit_read(lambda reader: reader.lease(self._lineage_id)))
+        lease = await asyncio.wrap_future(self._around.store.submit_read(lambda reader: reader.lease(self._lineage_id)))
         if lease is not None:
-            self._hooks.fire("hermes_after_lease_contention", lease=lease, waited_s=waited)
+            self._around.hooks.fire("hermes_after_lease_contention", lease=lease, waited_s=waited)
 
     async def _withdraw(self) -> None:
-        operation = Withdraw(ids=(self._inbox_id,), now=self._clock.now())
+        operation = Withdraw(ids=(self._inbox_id,), now=self._around.clock.now())
         try:
-            await self._store.perform(operation)
+            await self._around.store.perform(operation)
         except StorageError as error:
-            self._leftovers.owe(operation, f"that message {self._inbox_id} is taken back", error)
-        self._waker.wake(self._lineage_id)
+            self._around.leftovers.owe(operation, f"that message {self._inbox_id} is taken back", error)
+        self._around.waker.wake(self._lineage_id)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from hermes_hookspecs.operations.inbox import (
     Accept,
+    Control,
     Withdraw,
 )
 from hermes_hookspecs.operations.lineages import (
@@ -27,6 +28,16 @@ from hermes_hookspecs.operations.lineages import (
     SetFlags,
 )
 from hermes_hookspecs.operations.operation import ACTIVITY_RESOLUTION_MS, Operation
+from hermes_hookspecs.operations.outbox import (
+    ClaimDelivery,
+    DeferDelivery,
+    Deliver,
+    DropDelivery,
+    FailDelivery,
+    MarkSent,
+    RetryDelivery,
+    SplitDelivery,
+)
 from hermes_hookspecs.operations.state import (
     PutState,
 )
@@ -46,6 +57,7 @@ from hermes_hookspecs.operations.turns import (
     Revoke,
     Snapshot,
 )
+from hermes_hookspecs.operations.upkeep import LeaveEntrances, ServeEntrances, Sweep, Swept
 
 __all__ = [
     "ACTIVITY_RESOLUTION_MS",
@@ -58,12 +70,20 @@ __all__ = [
     "Busy",
     "Changed",
     "Claim",
+    "ClaimDelivery",
+    "Control",
+    "DeferDelivery",
     "Delete",
     "Deleted",
+    "Deliver",
+    "DropDelivery",
+    "FailDelivery",
     "Finish",
     "Finished",
     "ForgetRoute",
     "GetOrCreate",
+    "LeaveEntrances",
+    "MarkSent",
     "NotYourTurn",
     "NothingWaiting",
     "Operation",
@@ -73,8 +93,13 @@ __all__ = [
     "Released",
     "Rename",
     "Renew",
+    "RetryDelivery",
     "Revoke",
+    "ServeEntrances",
     "SetFlags",
     "Snapshot",
+    "SplitDelivery",
+    "Sweep",
+    "Swept",
     "Withdraw",
 ]

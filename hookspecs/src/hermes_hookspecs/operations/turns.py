@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId, LineageId, MessageId, TurnId
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.messages import Message, MessageDraft
+    from hermes_hookspecs.outbox import DeliveryDraft
     from hermes_hookspecs.sessions import Session
     from hermes_hookspecs.turns import Fence, Lease, LeaseHolder, LeaseStamp, Turn, Usage
 
@@ -93,7 +94,10 @@ class Begin(Operation[BeginResult]):
 
     The lease is taken when it is free, or when its stamp equals ``presumed_dead``; else :class:`Busy`. An active
     turn found then is dead by definition: it ends as ``interrupted``, each unanswered call gets a synthetic result
-    (:data:`~hermes_hookspecs.messages.KIND_INTERRUPTED`), one closing assistant row follows, its inbox rows are done.
+    (:data:`~hermes_hookspecs.messages.KIND_INTERRUPTED`), one closing assistant row follows, its inbox rows are done;
+    those in ``again`` wait once more, in their old place, before the oldest row is looked for.
+
+    A draft whose inbox row was begun before finds its user row stored; ``note`` then follows the user rows, once.
 
     A message from another place than the lineage's room makes it private (``Lineage.room``).
 
@@ -105,6 +109,9 @@ class Begin(Operation[BeginResult]):
         holder: this process; ``holder.entrance`` and ``holder.session_key`` go into the turn.
         ttl_ms: for the displayed expiry. snapshot: written where the session has none yet.
         touch: moves the lineage's last activity to ``now``.
+        again: inbox rows of the dead turn that are to be answered after all. note: the row that marks a retry
+            (:data:`~hermes_hookspecs.messages.KIND_RECOVERY`), stored only where a user row is there already.
+        deliveries: what the dead turn's other rows are told, stored with its end.
 
     :raises SessionNotFound: no such lineage.
     """
@@ -120,6 +127,9 @@ class Begin(Operation[BeginResult]):
     snapshot: Snapshot | None = None
     maintenance: bool = False
     touch: bool = True
+    again: frozenset[InboxId] = frozenset()
+    note: MessageDraft | None = None
+    deliveries: tuple[DeliveryDraft, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -138,10 +148,12 @@ class Renew(Operation["Lease"]):
 class Append(Operation["tuple[MessageId, ...]"]):
     """Store rows of the running turn; returns their ids in order.
 
-    A result must answer a call of the newest assistant row with calls, once.
+    A result must answer a call of the newest assistant row with calls, once. A draft with an ``inbox_id`` is a
+    steered message: its row must wait in this lineage, is done with this, and belongs to the turn from now on.
 
     :raises LeaseLost: the token is no longer the lineage's; nothing was written.
     :raises IllegalMessage: a row would break the transcript; nothing was written.
+    :raises Conflict: a steered message does not wait (any more), or not here; nothing was written.
     """
 
     fence: Fence
@@ -165,6 +177,8 @@ class Finish(Operation[Finished]):
 
     Attributes:
         outcome: one of :data:`~hermes_hookspecs.turns.OUTCOMES`. reason: one line, ``""`` for ``done``.
+        deliveries: the answer, for whoever does not wait in the same call.
+        again: inbox rows of the turn that wait once more, in their old place (a process that has to leave).
 
     :raises LeaseLost: the token is no longer the lineage's; nothing was written.
     :raises IllegalMessage: a row would break the transcript; nothing was written.
@@ -177,6 +191,8 @@ class Finish(Operation[Finished]):
     drafts: tuple[MessageDraft, ...] = ()
     usage: tuple[Usage, ...] = ()
     touch: bool = True
+    deliveries: tuple[DeliveryDraft, ...] = ()
+    again: frozenset[InboxId] = frozenset()
 
 
 @attrs.frozen(kw_only=True)
@@ -188,6 +204,7 @@ class Revoke(Operation["Turn | None"]):
 
     Attributes:
         expected: revoke only while this is the lease's stamp; else nothing happens and ``None`` is returned.
+        again, deliveries: as in :class:`Begin`, written only where a turn ended.
 
     :raises SessionNotFound: no such lineage.
     """
@@ -197,6 +214,8 @@ class Revoke(Operation["Turn | None"]):
     reason: str
     outcome: str = "stopped"
     expected: LeaseStamp | None = None
+    again: frozenset[InboxId] = frozenset()
+    deliveries: tuple[DeliveryDraft, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

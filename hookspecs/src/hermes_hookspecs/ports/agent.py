@@ -26,6 +26,7 @@ __all__ = [
     "AssistantStep",
     "History",
     "Progress",
+    "Steering",
     "TextDelta",
     "Tool",
     "ToolResult",
@@ -91,6 +92,17 @@ class History(Protocol):
         ...
 
 
+class Steering(Protocol):
+    """Messages that came while the turn runs and were put into it (busy policy ``steer``)."""
+
+    def take(self) -> Sequence[str]:
+        """Return the texts, as a model is to be sent them, since the last call; oldest first.
+
+        They stand in the transcript already, as user rows behind the newest tool result.
+        """
+        ...
+
+
 @attrs.frozen(kw_only=True)
 class TurnContext:
     """What an agent gets. Everything is a copy; nothing here writes.
@@ -99,6 +111,7 @@ class TurnContext:
         messages: the window: what a model is to be sent, oldest first, the new user rows last.
         text: the new user rows' text, joined by line feeds. principal: on whose behalf tools read.
         tools: by name. commands: slash commands of this entrance, ``(name, summary)``.
+        steering: to be asked behind each tool result; ``None`` where nobody steers.
     """
 
     turn: Turn
@@ -111,6 +124,7 @@ class TurnContext:
     history: History
     tools: Mapping[str, Tool] = attrs.field(factory=dict)
     commands: tuple[tuple[str, str], ...] = ()
+    steering: Steering | None = None
 
 
 class Agent(Protocol):

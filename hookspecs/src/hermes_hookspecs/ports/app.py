@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from hermes_hookspecs.ports.search import Searching
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
@@ -15,12 +17,16 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.commands import Command, CommandReply
     from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
+    from hermes_hookspecs.inbox import AcceptResult, MessageEvent
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
+    from hermes_hookspecs.ports.desks import Care, Maintained, Outbox
+    from hermes_hookspecs.ports.platform import ServedEntrance
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.principal import Principal
-    from hermes_hookspecs.sessions import Lineage, Session, SessionEntry, SessionSummary
+    from hermes_hookspecs.sessions import Left, Lineage, Session, SessionEntry
     from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.state import StateUpdate
     from hermes_hookspecs.turns import Turn, Usage
 
 __all__ = ["App", "FrontEnd", "PluginRow", "Resolved", "RouteExplanation", "SettingRow", "TurnResult"]
@@ -94,7 +100,7 @@ class TurnResult:
     waited_s: float
 
 
-class App(Protocol):
+class App(Searching, Protocol):
     """An open profile. Thread-safe; everything that is not ``async`` blocks."""
 
     home: str
@@ -189,11 +195,12 @@ class App(Protocol):
         *,
         title: str | None = None,
         control_id: InboxId | None = None,
-    ) -> SessionSummary | None:
+    ) -> Left | None:
         """Let the key of ``source`` lead nowhere; the next message makes a session, called ``title`` if given.
 
         :param entry: the session that is left; where the key leads elsewhere by now nothing is let go.
-        :returns: the session that was left, ``None`` where there was none. It is kept.
+        :param control_id: the command's inbox row: it is run once, and what waited before it is settled.
+        :returns: what was left, ``None`` where there was nothing. It is kept.
         """
         ...
 
@@ -217,7 +224,9 @@ class App(Protocol):
         """
         ...
 
-    def rename_session(self, lineage_id: LineageId, title: str | None) -> str | None:
+    def rename_session(
+        self, lineage_id: LineageId, title: str | None, *, control_id: InboxId | None = None
+    ) -> str | None:
         """Clean and set a title (``None`` or blank takes it away); return it. :raises TitleError: see there."""
         ...
 
@@ -268,8 +277,59 @@ class App(Protocol):
         """
         ...
 
+    def stop_turn(self, lineage_id: LineageId, *, reason: str = "", control_id: InboxId | None = None) -> bool:
+        """Stop the turn of a lineage: its lease is revoked, its messages are done; it never runs again.
+
+        :returns: whether one was running; a repetition with the same ``control_id`` answers what the first did.
+        :raises SessionNotFound: no such lineage.
+        """
+        ...
+
     async def command(self, text: str, source: SessionSource, entry: SessionEntry | None) -> CommandReply | None:
         """Run ``text`` as a slash command; ``None`` when it is none. An unknown one is answered, not run."""
+        ...
+
+    # messages that nobody waits for
+    async def accept(
+        self, events: Sequence[MessageEvent], *, state: Sequence[StateUpdate] = ()
+    ) -> Sequence[AcceptResult]:
+        """Store a batch, and what its sender has to remember, in one transaction; results in order.
+
+        Once this returns the messages are answered exactly once, by whoever serves their entrance (:meth:`work`),
+        however often a process dies in between. A slash command is a control row. What is refused is told to its
+        sender through the outbox; what cannot be read, or has too little identity for a key, is quarantined.
+
+        :raises PluginError: redaction failed; nothing was stored.
+        """
+        ...
+
+    async def work(
+        self,
+        entrances: Sequence[ServedEntrance],
+        *,
+        agent: Agent | str | Callable[..., object] | None = None,
+        until_idle: bool = False,
+    ) -> None:
+        """Serve entrances: answer their messages, run their commands, send their deliveries. Runs until cancelled.
+
+        Cancelled, it lets its turns end within ``turns.drain_s``; what is not done by then waits for the next server.
+
+        :param until_idle: return once nothing of these entrances waits or is due.
+        """
+        ...
+
+    @property
+    def outbox(self) -> Outbox:
+        """Return the outbox, for people."""
+        ...
+
+    @property
+    def care(self) -> Care:
+        """Return the care of the store."""
+        ...
+
+    def maintain(self) -> Maintained:
+        """Recover, sweep, index: what a gateway does beside its work. Idempotent; blocks for a bounded time."""
         ...
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
     from hermes_hookspecs.ports.store import Store
-    from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.source import Entrance, SessionSource
     from hermes_hookspecs.state import StateUpdate
 
 __all__ = [
@@ -22,7 +22,10 @@ __all__ = [
     "PlatformAbilities",
     "PlatformAdapter",
     "SendResult",
+    "Sender",
     "Sent",
+    "SentLookup",
+    "ServedEntrance",
 ]
 
 
@@ -33,6 +36,7 @@ class PlatformAbilities:
     Attributes:
         scoped: ids are unique only inside a workspace, so the scope is always part of the key.
         idempotent_send: a part sent twice with one key arrives once. max_length: characters of one part.
+        parts_per_minute: most parts to one address in a minute, ``None`` where the platform sets no such limit.
     """
 
     scoped: bool = False
@@ -42,6 +46,7 @@ class PlatformAbilities:
     idempotent_send: bool = False
     media: bool = False
     max_length: int = 4000
+    parts_per_minute: int | None = None
     formats: tuple[str, ...] = ("text",)
 
 
@@ -52,6 +57,7 @@ class DeliveryPart:
     Attributes:
         target: where it belongs, frozen when the answer was stored. key: idempotency key, minted once.
         index, count: which part of how many. reply_to: the platform's id of the message it answers.
+        possible_repeat: it may have gone out before; where the platform cannot tell, the text says so already.
     """
 
     target: SessionSource
@@ -61,15 +67,23 @@ class DeliveryPart:
     count: int = 1
     format: str = "text"
     reply_to: str | None = None
+    possible_repeat: bool = False
 
 
 @attrs.frozen(kw_only=True)
 class Sent:
-    """It went out. ``possible_repeat``: it may have gone out before, and the platform cannot tell."""
+    """It went out.
+
+    Attributes:
+        opened_thread_id: the thread that it opened; its key leads to the lineage from then on.
+        possible_repeat: it may have gone out before, and the platform cannot tell.
+        state: what the adapter has to remember of it, stored in the transaction that marks the part as sent.
+    """
 
     platform_message_id: str | None = None
     opened_thread_id: str | None = None
     possible_repeat: bool = False
+    state: tuple[StateUpdate, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -93,18 +107,40 @@ class Inlet(Protocol):
         ...
 
 
-class PlatformAdapter(Protocol):
-    """One account of a platform, connected. It accepts, normalises and sends; it owns no policy."""
-
-    async def run(self, inlet: Inlet) -> None:
-        """Receive until cancelled; reconnect by itself; finish the batch in hand before leaving."""
-        ...
+class Sender(Protocol):
+    """The sending half of an adapter."""
 
     async def send(self, part: DeliveryPart) -> SendResult:
         """Send one part.
 
-        :raises RetryLater, AuthFailed, Rejected: what became of it.
+        :raises RetryLater, AuthFailed, Rejected: what became of it. Anything else, a time limit too, leaves open
+            whether it went out.
         """
+        ...
+
+
+class SentLookup(Protocol):
+    """What a sender may have beside: asking the platform whether a part went out."""
+
+    async def find_sent(self, part: DeliveryPart) -> Sent | None:
+        """Return how the part went out, ``None`` when it did not. :raises RetryLater: the platform does not say."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class ServedEntrance:
+    """An entrance that this process serves: its messages are answered, its deliveries are sent."""
+
+    entrance: Entrance
+    sender: Sender
+    abilities: PlatformAbilities = attrs.field(factory=PlatformAbilities)
+
+
+class PlatformAdapter(Sender, Protocol):
+    """One account of a platform, connected. It accepts, normalises and sends; it owns no policy."""
+
+    async def run(self, inlet: Inlet) -> None:
+        """Receive until cancelled; reconnect by itself; finish the batch in hand before leaving."""
         ...
 
 

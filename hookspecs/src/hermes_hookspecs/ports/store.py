@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
-    from hermes_hookspecs.inbox import InboxItem
-    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.inbox import EntranceServer, InboxItem
+    from hermes_hookspecs.messages import Message, ToolCall
     from hermes_hookspecs.operations import Operation
+    from hermes_hookspecs.outbox import Delivery
+    from hermes_hookspecs.ports.care import StoreCare
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session, SessionFilter, SessionSummary, StoreStats
+    from hermes_hookspecs.source import Entrance
     from hermes_hookspecs.state import Change, StateEntry
-    from hermes_hookspecs.turns import Lease, Turn, Usage
+    from hermes_hookspecs.turns import Lease, RecordedUsage, Turn
 
 __all__ = ["Store", "StoreBackend", "StoreOptions", "StoreReader"]
 
@@ -122,7 +125,15 @@ class StoreReader(Protocol):
         """Return the turns of a lineage, oldest first."""
         ...
 
-    def usage(self, turn_id: TurnId) -> Sequence[Usage]:
+    def active_turn(self, lineage_id: LineageId) -> Turn | None:
+        """Return the turn that runs in a lineage, or that nobody has ended yet."""
+        ...
+
+    def open_calls(self, lineage_id: LineageId) -> Sequence[ToolCall]:
+        """Return the calls of the active turn that have no result yet, in order; empty where no turn is active."""
+        ...
+
+    def usage(self, turn_id: TurnId) -> Sequence[RecordedUsage]:
         """Return what was recorded of a turn, in order."""
         ...
 
@@ -145,6 +156,46 @@ class StoreReader(Protocol):
 
     def waiting_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
         """Return the pending messages of a key, oldest first, also those that have no lineage yet."""
+        ...
+
+    def work(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[LineageId]:
+        """Return lineages with pending messages of these entrances that nobody waits for, longest waiting first."""
+        ...
+
+    def unrouted(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
+        """Return pending messages of these entrances without a lineage, oldest first: they have to be routed."""
+        ...
+
+    def controls(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
+        """Return control rows of these entrances that nobody waits for and that are not done, oldest first."""
+        ...
+
+    def quarantined(self, *, limit: int = 100) -> Sequence[InboxItem]:
+        """Return the rows that could not be read, newest first."""
+        ...
+
+    def servers(self) -> Sequence[EntranceServer]:
+        """Return who serves which entrance, as they said themselves, in order of entrance and beginning."""
+        ...
+
+    # outbox
+    def delivery(self, delivery_id: DeliveryId) -> Delivery | None:
+        """Return one delivery."""
+        ...
+
+    def delivery_by_key(self, key: str) -> Delivery | None:
+        """Return the delivery with an idempotency key."""
+        ...
+
+    def deliveries(self, *, statuses: Sequence[str] = (), limit: int = 100) -> Sequence[Delivery]:
+        """Return deliveries with one of these statuses (all when empty), newest first."""
+        ...
+
+    def next_deliveries(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[Delivery]:
+        """Return the oldest open delivery of each address of these entrances, longest waiting first.
+
+        Also those that are not due, wait for an inbound message, or are being sent: a caller sees what is in the way.
+        """
         ...
 
     # state and feed
@@ -199,6 +250,10 @@ class Store(StoreReader, Protocol):
 
     def change_mark(self) -> int:
         """Return a number that differs from the last one when anybody has committed since; costs microseconds."""
+        ...
+
+    def care(self) -> StoreCare | None:
+        """Return what examines, repairs and copies this store; ``None`` where there is nothing to take care of."""
         ...
 
     def close(self) -> None:

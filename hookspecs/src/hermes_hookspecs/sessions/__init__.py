@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from hermes_hookspecs.sessions.entries import Route as Route
     from hermes_hookspecs.sessions.entries import Session as Session
     from hermes_hookspecs.sessions.entries import SessionEntry as SessionEntry
+    from hermes_hookspecs.sessions.summaries import Left as Left
     from hermes_hookspecs.sessions.summaries import SessionFilter as SessionFilter
     from hermes_hookspecs.sessions.summaries import SessionSummary as SessionSummary
     from hermes_hookspecs.sessions.summaries import StoreStats as StoreStats
 
 __all__ = [
     "TITLE_LIMIT",
+    "Left",
     "Lineage",
     "Route",
     "Session",
@@ -28,7 +30,7 @@ __all__ = [
     "StoreStats",
 ]
 
-_SUMMARIES = frozenset({"SessionFilter", "SessionSummary", "StoreStats"})
+_SUMMARIES = frozenset({"Left", "SessionFilter", "SessionSummary", "StoreStats"})
 
 
 def __getattr__(name: str) -> object:

@@ -28,6 +28,7 @@ class SessionEntry:
         created: this very call made the session.
         created_at, updated_at: UTC milliseconds of the lineage; ``updated_at`` is its last activity.
         shared: several people write here. claimed: the legacy key this route was claimed from.
+        superseded: waiting messages that this very call settled instead of taking them along.
     """
 
     session_key: SessionKey
@@ -41,6 +42,7 @@ class SessionEntry:
     shared: bool = False
     created: bool = False
     claimed: SessionKey | None = None
+    superseded: int = 0
 
 
 @attrs.frozen(kw_only=True)

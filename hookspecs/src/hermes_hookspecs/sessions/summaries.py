@@ -9,7 +9,7 @@ import attrs
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import LineageId, SessionId
 
-__all__ = ["SessionFilter", "SessionSummary", "StoreStats"]
+__all__ = ["Left", "SessionFilter", "SessionSummary", "StoreStats"]
 
 
 @attrs.frozen(kw_only=True)
@@ -84,3 +84,17 @@ class StoreStats:
     waiting: int
     per_platform: tuple[tuple[str, int, int], ...]
     size: int | None
+
+
+@attrs.frozen(kw_only=True)
+class Left:
+    """What a key let go of.
+
+    Attributes:
+        summary: the session, ``None`` where only messages waited that had none yet.
+        superseded: waiting messages that were settled with it. stopped: a turn was running and was ended.
+    """
+
+    summary: SessionSummary | None
+    superseded: int
+    stopped: bool

@@ -39,9 +39,12 @@ def hermes_after_inbox_overflow(session_key: SessionKey, waiting: int) -> None:
     """
 
 
-@hookspec(kind="event", on_error="skip", pending="delivery")
-def hermes_after_delivery(lineage_id: LineageId, entrance: Entrance, status: str, attempts: int) -> None:
+@hookspec(kind="event", on_error="skip")
+def hermes_after_delivery(lineage_id: LineageId | None, entrance: Entrance, status: str, attempts: int) -> None:
     """Tell that an answer was sent, deferred or failed for good (``sent``, ``deferred``, ``failed``).
+
+    :param lineage_id: ``None`` for an answer to a message that no session took, as a command's reply.
+    :param entrance: the account that sends. attempts: how often it was taken to be sent.
 
     .. versionadded:: 0.1
     """

@@ -27,7 +27,7 @@ def hermes_store_backends() -> Sequence[StoreBackend] | None:
     """
 
 
-@hookspec(kind="provider", on_error="skip", pending="search")
+@hookspec(kind="provider", on_error="skip")
 def hermes_search_sources() -> Sequence[SearchSource] | None:
     """Return kinds of search index. The first that works on the open store is used; without one, search scans.
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.testing.plugins import PluginSuite as PluginSuite
     from hermes_hookspecs.testing.plugins import assert_signatures as assert_signatures
     from hermes_hookspecs.testing.scene import Scene as Scene
+    from hermes_hookspecs.testing.search import SearchIndexSuite as SearchIndexSuite
     from hermes_hookspecs.testing.storage import StorageSuite as StorageSuite
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "PluginSuite",
     "Scene",
     "ScriptedAgent",
+    "SearchIndexSuite",
     "StorageSuite",
     "StoreMachine",
     "assert_signatures",
@@ -42,10 +44,13 @@ __all__ = [
 
 _ROOMS = {
     "FakeClock": "clock",
+    "FindingSender": "platform",
     "KeyBuilderSuite": "keys",
     "PluginSuite": "plugins",
+    "RecordingSender": "platform",
     "Scene": "scene",
     "ScriptedAgent": "agents",
+    "SearchIndexSuite": "search",
     "StorageSuite": "storage",
     "StoreMachine": "machine",
     "assert_signatures": "plugins",
@@ -58,7 +63,18 @@ def _rewrite_asserts() -> None:
         from pytest import register_assert_rewrite
     except ImportError:
         return
-    rooms = ("completeness", "keys", "machine", "plugins", "scene", "storage")
+    rooms = (
+        "agreement",
+        "completeness",
+        "keys",
+        "machine",
+        "play",
+        "plugins",
+        "scene",
+        "search",
+        "search_corpus",
+        "storage",
+    )
     register_assert_rewrite(*(f"{__name__}.{room}" for room in rooms))
 
 

@@ -13,7 +13,8 @@ import attrs
 from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.ids import InboxId
 from hermes_hookspecs.messages import Message
-from hermes_hookspecs.operations import Begun, Finished
+from hermes_hookspecs.operations import Begun, Deliver, Finished
+from hermes_hookspecs.outbox import SENT, WAITING, Delivery
 from hermes_hookspecs.principal import Principal, principal_of
 from hermes_hookspecs.sessions import SessionFilter
 from hermes_hookspecs.state import Change
@@ -22,9 +23,10 @@ from hermes_hookspecs.testing.scene import ALL, source_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hermes_hookspecs.ids import LineageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.ids import DeliveryId, LineageId, SessionId, SessionKey, TurnId
     from hermes_hookspecs.operations import Operation
     from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.source import Entrance
 
 __all__ = ["Known", "Side"]
 
@@ -43,6 +45,8 @@ class Known:
     turns: list[TurnId] = attrs.field(factory=list)
     titles: Sequence[str] = ()
     needles: Sequence[str] = ()
+    delivery_keys: Sequence[str] = ("d1", "d2")
+    entrances: Sequence[Entrance] = ()
     namespace: str = "p"
     now: int = 1_700_000_000_000
 
@@ -65,12 +69,21 @@ class Side:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._inbox: list[InboxId] = []
+        self._outbox: list[DeliveryId] = []
         self._rows: dict[int, int] = {}
         self._cursor: str | None = None
 
     def inbox_id(self, number: int) -> InboxId:
         """Return the id of the inbox row that was accepted as the ``number``-th, or one that is not there."""
         return self._inbox[number] if number < len(self._inbox) else InboxId(1_000_000_000 + number)
+
+    def delivery_id(self, place: int) -> DeliveryId:
+        """Return the id of the delivery that was stored as the ``place``-th."""
+        return self._outbox[place]
+
+    def delivery_place(self, delivery_id: DeliveryId) -> int:
+        """Return the place of a delivery in the order of storing."""
+        return self._outbox.index(delivery_id)
 
     def accepted(self) -> int:
         """Return how many inbox rows were accepted."""
@@ -84,6 +97,9 @@ class Side:
             return f"raised {type(error).__name__}"
         finally:
             self._see_new_rows()
+            self._see_new_deliveries()
+        if isinstance(operation, Deliver):
+            return [self.delivery_place(each) for each in result]  # type: ignore[attr-defined]  # ids, by its type
         return self.comparable(result)
 
     def _see_new_rows(self) -> None:
@@ -97,6 +113,15 @@ class Side:
                 assert row_id > max(self._rows, default=0), f"row {row_id} was told behind rows with greater ids"
                 self._rows[row_id] = len(self._rows)
 
+    def _see_new_deliveries(self) -> None:
+        """Learn which deliveries were stored, in order; none is ever stored behind a younger one."""
+        there = [row.id for row in self.store.deliveries(limit=1000)][::-1]
+        assert there == sorted(there), "deliveries are not listed newest first"
+        newest = max(self._outbox, default=0)
+        fresh = [each for each in there if each not in self._outbox]
+        assert all(each > newest for each in fresh), f"one of the deliveries {fresh} was stored behind greater ones"
+        self._outbox += fresh
+
     # what is comparable
     def comparable(self, value: object) -> object:
         """Return a value with every number of a row replaced by its place."""
@@ -105,6 +130,9 @@ class Side:
         if isinstance(value, Message):
             fields = self._fields(value)
             return fields | {"id": self._place(value.id), "inbox_id": self._inbox_place(value.inbox_id)}
+        if isinstance(value, Delivery):
+            fields = self._fields(value)
+            return fields | {"id": self.delivery_place(value.id), "inbox_id": self._inbox_place(value.inbox_id)}
         if isinstance(value, Change):
             message = None if value.message_id is None else self._place(value.message_id)
             session = value.session_id if value.kind == "insert" else None
@@ -155,6 +183,8 @@ class Side:
         ]
         reads["inbox"] = [self.store.inbox_item(inbox_id) for inbox_id in self._inbox]
         reads["turns"] = [(self.store.turn(turn_id), self.store.usage(turn_id)) for turn_id in known.turns]
+        reads["work"] = self._work_reads(known)
+        reads["outbox"] = self._outbox_reads(known)
         reads["leases"] = sorted(self.store.leases(), key=lambda lease: (lease.acquired_at or 0, lease.lineage_id))
         reads["routes"] = (self.store.routes(), self.store.routes(limit=1))
         reads["stats"] = attrs.evolve(self.store.stats(), size=None)
@@ -175,12 +205,35 @@ class Side:
                 store.last_messages(lineage_id, ALL, count=3),
                 store.turns(lineage_id, ALL),
                 store.segments(lineage_id, ALL),
+                store.active_turn(lineage_id),
+                store.open_calls(lineage_id),
                 store.lease(lineage_id),
                 store.waiting(lineage_id),
                 sorted(store.routes(lineage_id=lineage_id), key=lambda route: route.key),
                 [store.lineage(lineage_id, principal) for principal in known.principals()],
                 store.summary(lineage_id, ALL),
             )
+        )
+
+    def _work_reads(self, known: Known) -> object:
+        store, one = self.store, known.entrances[:1]
+        return (
+            [(store.work(doors), store.unrouted(doors), store.controls(doors)) for doors in (known.entrances, one, ())],
+            (store.work(one, limit=1), store.unrouted(one, limit=1), store.controls(one, limit=1)),
+            store.quarantined(),
+            store.quarantined(limit=1),
+            sorted(store.servers(), key=lambda each: (str(each.entrance), each.since, each.holder.pid)),
+        )
+
+    def _outbox_reads(self, known: Known) -> object:
+        store = self.store
+        return (
+            store.deliveries(),
+            store.deliveries(statuses=(WAITING, SENT), limit=2),
+            [store.delivery_by_key(key) for key in known.delivery_keys],
+            [store.delivery(each) for each in self._outbox[:3]],
+            [store.next_deliveries(doors) for doors in (known.entrances, known.entrances[:1], ())],
+            store.next_deliveries(known.entrances, limit=1),
         )
 
     def _principal_reads(self, principal: Principal, known: Known) -> object:

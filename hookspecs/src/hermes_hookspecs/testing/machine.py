@@ -17,40 +17,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from hermes_hookspecs import operations as ops
 from hermes_hookspecs.ids import SessionId
-from hermes_hookspecs.inbox import InboxDraft
-from hermes_hookspecs.messages import USER, MessageDraft
-from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
-from hermes_hookspecs.state import StateUpdate
+from hermes_hookspecs.messages import KIND_RECOVERY, USER, MessageDraft
+from hermes_hookspecs.source import KeyPolicy, SessionSource
 from hermes_hookspecs.testing.agreement import without_interruption
-from hermes_hookspecs.testing.play import Play
+from hermes_hookspecs.testing.chores import ChoreRules
+from hermes_hookspecs.testing.deliveries import DeliveryRules
 from hermes_hookspecs.testing.scene import ALL, key_of
 from hermes_hookspecs.testing.strategies import (
-    drafts_in,
+    agains,
+    answers,
     flags,
     holders,
     keys,
     maybe_flags,
     numbers,
+    places,
     policies,
     row_lists,
     sources,
     texts,
     titles,
-    updates,
     usages,
 )
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import SessionKey
-    from hermes_hookspecs.source import SessionSource
-    from hermes_hookspecs.state import StateUpdate
     from hermes_hookspecs.testing.agreement import Side
     from hermes_hookspecs.turns import LeaseHolder, Usage
 
@@ -78,11 +75,16 @@ def machine_settings(*, examples: int = 25, steps: int = 30, shrink: bool = Fals
     )
 
 
-class StoreMachine(Play):
+class StoreMachine(DeliveryRules, ChoreRules):
     """Random operations on two stores; after each step every read of the port must agree.
 
     A subclass gives :meth:`new_store` and :meth:`new_oracle`: fresh, empty stores.
     """
+
+    @initialize(key=keys, source=sources, shared=flags)
+    def open(self, *, key: SessionKey, source: SessionSource, shared: bool) -> None:
+        """Begin with one conversation, so that few steps are lost on nothing."""
+        self.enter_with(key=key, source=source, shared=shared)
 
     # time
     @rule(milliseconds=st.sampled_from([1, 500, 999, 1000, 5000, -2000]))
@@ -201,47 +203,9 @@ class StoreMachine(Play):
         stamp = None if dead is None else self.stamp_of(lineage_id, exact=dead)
         self.run(lambda _side: ops.Delete(lineage_id=lineage_id, now=self.now, presumed_dead=stamp, force=force))
 
-    # inbox
-    @rule(
-        drafts=st.lists(drafts_in, min_size=1, max_size=3),
-        most=st.sampled_from([1, 3, 100]),
-        state=st.lists(updates, max_size=1).map(tuple),
-    )
-    def accept(
-        self,
-        *,
-        drafts: list[tuple[SessionKey, SessionSource, str, tuple[str, ...], str, str]],
-        most: int,
-        state: tuple[StateUpdate, ...],
-    ) -> None:
-        """Accept a batch."""
-        accepted = tuple(
-            InboxDraft(
-                session_key=key,
-                source=source,
-                entrance=Entrance(source.platform),
-                text=text,
-                accepted_at=self.now,
-                identities=identities,
-                kind=kind,
-                error=error,
-            )
-            for key, source, text, identities, kind, error in drafts
-        )
-        self.run(lambda _side: ops.Accept(drafts=accepted, now=self.now, max_waiting=most, state=state))
-
-    @rule(chosen=st.lists(numbers, max_size=3, unique=True))
-    def withdraw(self, *, chosen: list[int]) -> None:
-        """Take back inbox rows."""
-        self.run(lambda side: ops.Withdraw(ids=tuple(side.inbox_id(each) for each in chosen), now=self.now))
-
     # turns
-    @rule(
-        number=numbers, holder=holders, count=st.integers(1, 2), dead=maybe_flags, model=st.none() | texts, touch=flags
-    )
-    def begin(
-        self, *, number: int, holder: LeaseHolder, count: int, dead: bool | None, model: str | None, touch: bool
-    ) -> None:
+    @rule(number=numbers, holder=holders, count=st.integers(1, 2), model=st.none() | texts, touch=flags)
+    def begin(self, *, number: int, holder: LeaseHolder, count: int, model: str | None, touch: bool) -> None:
         """Begin a turn with the oldest waiting rows."""
         lineage_id = self.some_lineage(number)
         snapshot = None if model is None else ops.Snapshot(model=model)
@@ -250,7 +214,42 @@ class StoreMachine(Play):
             items = side.store.waiting(lineage_id, limit=count)
             return tuple(MessageDraft(role=USER, content=i.text, timestamp=0, inbox_id=i.id) for i in items)
 
-        self.begin_with(lineage_id, waiting, holder=holder, dead=dead, snapshot=snapshot, touch=touch)
+        self.begin_with(lineage_id, waiting, holder=holder, snapshot=snapshot, touch=touch)
+
+    @rule(key=keys, source=places | sources, holder=holders, text=texts, which=agains)
+    def ask(self, *, key: SessionKey, source: SessionSource, holder: LeaseHolder, text: str, which: str) -> None:
+        """Accept a message and begin the turn that answers it, whoever runs one there."""
+        self.enter_with(key=key, source=source)
+        self.accept_one(key, source, text)
+        route = self.oracle.route(key)
+        if route is not None and route.lineage_id is not None:
+            lineage_id = route.lineage_id
+            active = self.oracle.active_turn(lineage_id)
+            again = self.again_of(None if active is None else active.id, which)
+            self.begin_with(lineage_id, self.oldest(lineage_id, again, 1), dead=True, again=again, holder=holder)
+
+    @rule(
+        number=numbers, count=st.integers(0, 2), dead=flags, which=agains, note=flags, chosen=answers, maintenance=flags
+    )
+    def recover(
+        self,
+        *,
+        number: int,
+        count: int,
+        dead: bool,
+        which: str,
+        note: bool,
+        chosen: list[tuple[str, SessionSource, str, str]],
+        maintenance: bool,
+    ) -> None:
+        """Begin a turn where another one died, perhaps with what that one had taken."""
+        lineage_id = self.some_lineage(number)
+        active = self.oracle.active_turn(lineage_id)
+        again = self.again_of(None if active is None else active.id, which)
+        mark = MessageDraft(role=USER, content="again", kind=KIND_RECOVERY, timestamp=0) if note else None
+        told = self.drafts_of(chosen, number)
+        oldest = self.oldest(lineage_id, again, count)
+        self.begin_with(lineage_id, oldest, dead=dead, again=again, note=mark, deliveries=told, maintenance=maintenance)
 
     @rule(number=numbers, chosen=st.lists(numbers, max_size=2), over=st.lists(numbers, max_size=2), maintenance=flags)
     def begin_anyhow(self, *, number: int, chosen: list[int], over: list[int], maintenance: bool) -> None:
@@ -278,14 +277,19 @@ class StoreMachine(Play):
         self.run(lambda _side: ops.Append(fence=fence, drafts=drafts, now=self.now))
 
     @precondition(lambda self: self.fences and self.sides[0].accepted())
-    @rule(chosen=st.lists(numbers, min_size=1, max_size=2))
-    def steer(self, *, chosen: list[int]) -> None:
-        """Store accepted messages in the running turn, perhaps some that are stored already."""
+    @rule(chosen=st.lists(numbers, min_size=1, max_size=2), waits=flags, role=st.sampled_from([USER, USER, "system"]))
+    def steer(self, *, chosen: list[int], waits: bool, role: str) -> None:
+        """Say accepted messages into the running turn: such as wait there, or any."""
         fence = self.some_fence(0)
+        ids = {
+            side: [item.id for item in side.store.waiting(fence.lineage_id, limit=len(chosen))]
+            if waits
+            else [side.inbox_id(each % side.accepted()) for each in chosen]
+            for side in self.sides
+        }
 
         def named(side: Side) -> ops.Append:
-            ids = [side.inbox_id(each % side.accepted()) for each in chosen]
-            rows = tuple(MessageDraft(role=USER, content="x", timestamp=0, inbox_id=each) for each in ids)
+            rows = tuple(MessageDraft(role=role, content="x", timestamp=0, inbox_id=each) for each in ids[side])
             return ops.Append(fence=fence, drafts=rows, now=self.now)
 
         self.run(named)
@@ -297,25 +301,67 @@ class StoreMachine(Play):
         usage=st.lists(usages, max_size=2).map(tuple),
         outcome=st.sampled_from(["done", "failed"]),
         touch=flags,
+        chosen=answers,
+        which=agains,
     )
     def finish(
-        self, *, back: int, drafts: tuple[MessageDraft, ...], usage: tuple[Usage, ...], outcome: str, touch: bool
+        self,
+        *,
+        back: int,
+        drafts: tuple[MessageDraft, ...],
+        usage: tuple[Usage, ...],
+        outcome: str,
+        touch: bool,
+        chosen: list[tuple[str, SessionSource, str, str]],
+        which: str,
     ) -> None:
         """End a turn."""
         fence = self.some_fence(back)
+        again, told = self.again_of(fence.turn_id, which), self.drafts_of(chosen, back)
         self.run(
-            lambda _side: ops.Finish(
-                fence=fence, outcome=outcome, now=self.now, drafts=drafts, usage=usage, touch=touch
+            lambda side: ops.Finish(
+                fence=fence,
+                outcome=outcome,
+                now=self.now,
+                drafts=drafts,
+                usage=usage,
+                touch=touch,
+                deliveries=told,
+                again=again[side],
             )
         )
 
-    @rule(number=numbers, exact=maybe_flags, outcome=st.sampled_from(["stopped", "interrupted", "failed"]))
-    def revoke(self, *, number: int, exact: bool | None, outcome: str) -> None:
+    @rule(
+        number=numbers,
+        exact=maybe_flags,
+        outcome=st.sampled_from(["stopped", "interrupted", "failed"]),
+        chosen=answers,
+        which=agains,
+    )
+    def revoke(
+        self,
+        *,
+        number: int,
+        exact: bool | None,
+        outcome: str,
+        chosen: list[tuple[str, SessionSource, str, str]],
+        which: str,
+    ) -> None:
         """Take a lease away."""
         lineage_id = self.some_lineage(number)
         stamp = None if exact is None else self.stamp_of(lineage_id, exact=exact)
+        active = self.oracle.active_turn(lineage_id)
+        again, told = self.again_of(None if active is None else active.id, which), self.drafts_of(chosen, number)
         self.run(
-            lambda _side: ops.Revoke(lineage_id=lineage_id, now=self.now, reason="", outcome=outcome, expected=stamp)
+            lambda side: ops.Revoke(
+                lineage_id=lineage_id,
+                now=self.now,
+                reason="",
+                outcome=outcome,
+                expected=stamp,
+                again=again[side],
+                deliveries=told,
+            )
         )
 
     @precondition(lambda self: self.fences)
@@ -324,15 +370,6 @@ class StoreMachine(Play):
         """Add usage to a turn, however long ago it was."""
         turn_id = self.some_fence(back).turn_id
         self.run(lambda _side: ops.RecordUsage(turn_id=turn_id, usage=usage, now=self.now))
-
-    # state
-    @rule(chosen=st.lists(updates, min_size=1, max_size=2), number=st.none() | numbers, ttl=st.none() | st.just(1500))
-    def put_state(self, *, chosen: list[StateUpdate], number: int | None, ttl: int | None) -> None:
-        """Write state of a plugin."""
-        lineage_id = None if number is None else self.some_lineage(number)
-        expires_at = None if ttl is None else self.now + ttl
-        written = tuple(attrs.evolve(each, lineage_id=lineage_id, expires_at=expires_at) for each in chosen)
-        self.run(lambda _side: ops.PutState(updates=written, now=self.now))
 
     # repetition
     @precondition(lambda self: self.last is not None)

@@ -8,19 +8,22 @@ import attrs
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from hermes_hookspecs import operations as ops
-from hermes_hookspecs.ids import LineageId, SessionId, TurnId
+from hermes_hookspecs.ids import DeliveryId, LineageId, SessionId, TurnId
+from hermes_hookspecs.inbox import MESSAGE, InboxDraft
+from hermes_hookspecs.messages import USER, MessageDraft
+from hermes_hookspecs.outbox import DeliveryDraft
 from hermes_hookspecs.principal import owner_of
-from hermes_hookspecs.source import KeyPolicy
+from hermes_hookspecs.source import Entrance, KeyPolicy
 from hermes_hookspecs.testing.agreement import Known, Side
 from hermes_hookspecs.testing.scene import ALL, holder_at
-from hermes_hookspecs.testing.strategies import KEYS, TITLES, USERS
+from hermes_hookspecs.testing.strategies import ENTRANCES, KEYS, TITLES, USERS
 from hermes_hookspecs.turns import Fence, LeaseStamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from hermes_hookspecs.ids import SessionKey
-    from hermes_hookspecs.messages import MessageDraft
+    from hermes_hookspecs.ids import InboxId, SessionKey
+    from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.source import SessionSource
 
@@ -32,7 +35,7 @@ class Play(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.known = Known(keys=KEYS, users=USERS, titles=TITLES, needles=("log", "日志", "\x00"))
+        self.known = Known(keys=KEYS, users=USERS, titles=TITLES, needles=("log", "日志", "\x00"), entrances=ENTRANCES)
         self.sides = (Side(self.new_store()), Side(self.new_oracle()))
         self.fences: list[Fence] = []
         self.last: Callable[[Side], ops.Operation[object]] | None = None
@@ -128,6 +131,7 @@ class Play(RuleBasedStateMachine):
         *,
         dead: bool | None = None,
         over: list[int] | None = None,
+        again: Mapping[Side, frozenset[InboxId]] | None = None,
         **fields: object,
     ) -> None:
         """Run a begin with a fresh id; remember its fence."""
@@ -146,6 +150,7 @@ class Play(RuleBasedStateMachine):
                 drafts=made[side],
                 passed_over=frozenset(side.inbox_id(each) for each in over or ()),
                 presumed_dead=stamp,
+                again=frozenset() if again is None else again[side],
             )
             return attrs.evolve(operation, **fields)  # type: ignore[arg-type]  # as above
 
@@ -154,6 +159,68 @@ class Play(RuleBasedStateMachine):
         if turn is not None:
             self.known.turns.append(turn_id)
             self.fences.append(Fence(lineage_id, turn_id, turn.token))
+
+    def again_of(self, turn_id: TurnId | None, which: str) -> Mapping[Side, frozenset[InboxId]]:
+        """Return for each side messages of a turn: all, some and one of another turn, or none."""
+        found: dict[Side, frozenset[InboxId]] = {}
+        for side in self.sides:
+            turn = None if turn_id is None else side.store.turn(turn_id)
+            ids = () if turn is None or which == "none" else turn.inbox_ids
+            found[side] = frozenset(ids if which == "all" else (*ids[::2], side.inbox_id(0)) if ids else ())
+        return found
+
+    def oldest(
+        self, lineage_id: LineageId, again: Mapping[Side, frozenset[InboxId]], count: int
+    ) -> Callable[[Side], tuple[MessageDraft, ...]]:
+        """Return what names the oldest messages of a lineage on each side, those that wait again among them."""
+
+        def drafts(side: Side) -> tuple[MessageDraft, ...]:
+            ids = {item.id for item in side.store.waiting(lineage_id)} | again[side]
+            return tuple(
+                MessageDraft(role=USER, content="x", timestamp=0, inbox_id=each) for each in sorted(ids)[:count]
+            )
+
+        return drafts
+
+    def accept_one(self, key: SessionKey, source: SessionSource, text: str, kind: str = MESSAGE) -> None:
+        """Accept one message."""
+        draft = InboxDraft(
+            session_key=key,
+            source=source,
+            entrance=Entrance(source.platform),
+            text=text,
+            accepted_at=self.now,
+            kind=kind,
+        )
+        self.run(lambda _side: ops.Accept(drafts=(draft,), now=self.now))
+
+    def some_delivery(self, number: int) -> Delivery | None:
+        """Return one of the deliveries that are there, the newest for 0, as the oracle has it."""
+        there = self.oracle.deliveries()
+        return there[number % len(there)] if there and number != 7 else None
+
+    def row_of(self, delivery: Delivery | None) -> Callable[[Side], DeliveryId]:
+        """Return how each side calls a delivery of the oracle; a number that none has for ``None``."""
+        if delivery is None:
+            return lambda _side: DeliveryId(1_000_000_000)
+        place = self.sides[1].delivery_place(delivery.id)
+        return lambda side: side.delivery_id(place)
+
+    def drafts_of(self, chosen: list[tuple[str, SessionSource, str, str]], number: int) -> tuple[DeliveryDraft, ...]:
+        """Return what is to be delivered, of a lineage that is there or of none."""
+        lineage_id = self.some_lineage(number)
+        known = self.oracle.lineage(lineage_id, ALL) is not None
+        return tuple(
+            DeliveryDraft(
+                key=key,
+                target=target,
+                text=text,
+                session_key=KEYS[0],
+                lineage_id=lineage_id if known else None,
+                kind=kind,
+            )
+            for key, target, text, kind in chosen
+        )
 
     def some_fence(self, back: int) -> Fence:
         """Return the fence of the last turn, or of one before it."""

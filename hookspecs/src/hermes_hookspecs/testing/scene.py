@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey, TurnId
-from hermes_hookspecs.inbox import InboxDraft
+from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, SessionId, SessionKey, TurnId
+from hermes_hookspecs.inbox import CONTROL, InboxDraft
 from hermes_hookspecs.messages import ASSISTANT, TOOL, USER, MessageDraft, ToolCall
 from hermes_hookspecs.operations import (
     Accept,
@@ -16,11 +16,19 @@ from hermes_hookspecs.operations import (
     Begin,
     Begun,
     BindRoute,
+    ClaimDelivery,
+    Control,
+    DeferDelivery,
+    Deliver,
+    FailDelivery,
     Finish,
     GetOrCreate,
+    MarkSent,
     ReleaseRoute,
     Revoke,
+    SplitDelivery,
 )
+from hermes_hookspecs.outbox import DeliveryDraft, PartDraft
 from hermes_hookspecs.principal import operator, owner_of
 from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
 from hermes_hookspecs.testing.clock import FakeClock
@@ -29,9 +37,10 @@ from hermes_hookspecs.turns import Fence, LeaseHolder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_hookspecs.inbox import AcceptResult
+    from hermes_hookspecs.inbox import AcceptResult, ControlOutcome, InboxItem
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import BeginResult, Finished, Operation
+    from hermes_hookspecs.outbox import Delivery, StoredPart
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.sessions import Lineage, Session, SessionEntry
     from hermes_hookspecs.turns import Lease, Turn
@@ -174,6 +183,13 @@ class Scene:
         assert not taken.duplicate
         return taken.id
 
+    def control(self, effect: Operation[object] | None = None, **fields: object) -> ControlOutcome:
+        """Accept a command and run its effect; ``inbox_id`` among the fields names one that was accepted before."""
+        named: dict[str, object] = {"now": self.now, "effect": effect} | fields
+        if "inbox_id" not in named:
+            named["inbox_id"] = self.accept("/command", kind=CONTROL)
+        return self.run(Control(**named))  # type: ignore[arg-type]  # as above
+
     # turns
     def beginning(self, lineage_id: LineageId, *inbox_ids: InboxId, **fields: object) -> Begin:
         """Return a begin that claims these rows."""
@@ -227,6 +243,67 @@ class Scene:
         operation = Revoke(lineage_id=lineage_id, now=self.now, reason=reason)
         return self.run(attrs.evolve(operation, **fields))  # type: ignore[arg-type]  # as above
 
+    # outbox
+    def delivering(self, text: str = "answer", **fields: object) -> DeliveryDraft:
+        """Return a delivery with a fresh key."""
+        draft = DeliveryDraft(key=f"key-{self.fresh()}", target=source_at(), text=text, session_key=KEY)
+        return attrs.evolve(draft, **fields)  # type: ignore[arg-type]  # as above
+
+    def deliver(self, text: str = "answer", **fields: object) -> DeliveryId:
+        """Store one delivery and return its row's id."""
+        (delivery_id,) = self.run(Deliver(drafts=(self.delivering(text, **fields),), now=self.now))
+        return delivery_id
+
+    def try_claim(self, delivery_id: DeliveryId, **fields: object) -> Delivery | None:
+        """Claim a delivery as it is now, whatever comes of it."""
+        operation = ClaimDelivery(
+            delivery_id=delivery_id,
+            owner=holder_at("sender"),
+            expected_attempt=self.delivery(delivery_id).attempt,
+            now=self.now,
+        )
+        return self.run(attrs.evolve(operation, **fields))  # type: ignore[arg-type]  # as above
+
+    def claim(self, delivery_id: DeliveryId, *texts: str, **fields: object) -> Delivery:
+        """Claim a delivery, which must succeed; split it into ``texts`` where there are any."""
+        claimed = self.try_claim(delivery_id, **fields)
+        assert claimed is not None
+        if texts:
+            self.split(claimed, *texts)
+        return self.delivery(delivery_id)
+
+    def split(self, claimed: Delivery, *texts: str) -> Sequence[StoredPart]:
+        """Split a delivery that was claimed."""
+        parts = tuple(PartDraft(text=text) for text in texts)
+        return self.run(SplitDelivery(delivery_id=claimed.id, attempt=claimed.attempt, parts=parts, now=self.now))
+
+    def mark(self, claimed: Delivery, index: int = 0, **fields: object) -> Delivery:
+        """Write down that a part went out."""
+        operation = MarkSent(delivery_id=claimed.id, attempt=claimed.attempt, index=index, now=self.now)
+        return self.run(attrs.evolve(operation, **fields))  # type: ignore[arg-type]  # as above
+
+    def defer(self, claimed: Delivery, **fields: object) -> Delivery:
+        """Put a delivery back that was claimed."""
+        operation = DeferDelivery(
+            delivery_id=claimed.id, attempt=claimed.attempt, now=self.now, due_at=self.now, error="later"
+        )
+        return self.run(attrs.evolve(operation, **fields))  # type: ignore[arg-type]  # as above
+
+    def fail(self, claimed: Delivery, **fields: object) -> Delivery:
+        """Give a delivery up that was claimed."""
+        operation = FailDelivery(delivery_id=claimed.id, attempt=claimed.attempt, now=self.now, error="refused")
+        return self.run(attrs.evolve(operation, **fields))  # type: ignore[arg-type]  # as above
+
+    def send(self, delivery_id: DeliveryId) -> Delivery:
+        """Claim a delivery and send it as one part."""
+        return self.mark(self.claim(delivery_id, "answer"))
+
+    def delivery(self, delivery_id: DeliveryId) -> Delivery:
+        """Return a delivery that must be there."""
+        found = self.store.delivery(delivery_id)
+        assert found is not None
+        return found
+
     # what is there
     def lineage(self, lineage_id: LineageId) -> Lineage:
         """Return a lineage that must be there."""
@@ -254,11 +331,15 @@ class Scene:
         """Return the contents of all rows of a lineage."""
         return [row.content for row in self.rows(lineage_id)]
 
+    def item(self, inbox_id: InboxId) -> InboxItem:
+        """Return an inbox row that must be there."""
+        found = self.store.inbox_item(inbox_id)
+        assert found is not None
+        return found
+
     def status(self, inbox_id: InboxId) -> str:
         """Return the status of an inbox row that must be there."""
-        item = self.store.inbox_item(inbox_id)
-        assert item is not None
-        return item.status
+        return self.item(inbox_id).status
 
 
 def binding(scene: Scene, key: SessionKey, lineage_id: LineageId, **fields: object) -> BindRoute:

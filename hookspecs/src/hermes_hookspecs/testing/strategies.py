@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hermes_hookspecs.source import KeyPolicy, SessionSource
+from hermes_hookspecs.outbox import ANSWER, NOTICE, PartDraft
+from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
 from hermes_hookspecs.state import StateUpdate
-from hermes_hookspecs.testing.scene import asking, holder_at, key_of, result, saying
+from hermes_hookspecs.testing.scene import asking, holder_at, key_of, result, saying, source_at
 from hermes_hookspecs.turns import Usage
 
 __all__ = [
+    "ENTRANCES",
     "IDENTITIES",
     "KEYS",
     "TITLES",
     "USERS",
+    "agains",
+    "answers",
     "drafts_in",
     "flags",
     "holders",
     "keys",
     "maybe_flags",
     "numbers",
+    "part_lists",
+    "places",
     "policies",
     "row_lists",
     "sources",
@@ -33,6 +39,7 @@ KEYS = tuple(key_of(name) for name in ("a", "b", "c"))
 USERS = ("ou_1", "ou_2")
 TITLES = ("plan", "plan #2", "日志")
 TEXTS = ("hello", "查看日志", "needle LOG", "nul\x00 \u202e", "half \ud800!")
+ENTRANCES = (Entrance("feishu"), Entrance("slack"))
 IDENTITIES = ("m1", "m2", "m3", "m4")
 
 keys = st.sampled_from(KEYS)
@@ -52,6 +59,8 @@ sources = st.builds(
     thread_id=st.sampled_from([None, None, "t_1"]),
     profile=st.sampled_from(["main", "main", "other"]),
 )
+places = st.sampled_from([source_at("oc_1"), source_at("oc_1"), source_at("oc_2")])
+"""Two addresses, so that deliveries queue up behind each other and messages come from where they go."""
 policies = st.builds(KeyPolicy, group_sessions_per_user=flags)
 rows = st.one_of(
     texts.map(saying),
@@ -73,10 +82,20 @@ updates = st.builds(
 holders = st.builds(holder_at, st.sampled_from(["pts-1", "pts-2"]), st.just(100), st.sampled_from([*KEYS, None]))
 drafts_in = st.tuples(
     keys,
-    sources,
+    places | sources,
     texts,
     st.lists(st.sampled_from(IDENTITIES), max_size=2).map(tuple),
     st.sampled_from(["message", "message", "message", "internal", "control"]),
     st.sampled_from(["", "", "", "broken"]),
+    st.sampled_from([False, False, False, True]),
+    st.sampled_from([None, None, None, holder_at()]),
 )
-"""Key, source, text, identities, kind and error of a message that comes in."""
+"""Key, source, text, identities, kind, error, only-if-idle and waiter of a message that comes in."""
+answers = st.lists(
+    st.tuples(st.sampled_from(["d1", "d2", "d3", "d4"]), places | sources, texts, st.sampled_from([ANSWER, NOTICE])),
+    max_size=2,
+)
+"""Key, target, text and kind of what is to be delivered."""
+part_lists = st.lists(st.builds(PartDraft, text=texts), min_size=1, max_size=3).map(tuple)
+agains = st.sampled_from(["none", "all", "some"])
+"""Which messages of a turn wait again when it ends."""

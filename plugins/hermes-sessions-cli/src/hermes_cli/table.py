@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hermes_cli.search_table import SEARCH_COMMANDS
 from hermes_hookspecs.cli import CliArgument, CliCommand, CliOption
 
 __all__ = ["CHAT", "COMMANDS", "LOAD_NO_PLUGINS"]
@@ -11,6 +12,7 @@ __all__ = ["CHAT", "COMMANDS", "LOAD_NO_PLUGINS"]
 _JSON = CliOption(names=("--json",), kind="flag", help="Print JSON: an array for a list, an object for one thing.")
 _SOURCE = CliOption(names=("--source",), metavar="PLATFORM", help="Only this platform: cli, feishu, slack, ...")
 _REF = CliArgument(name="ref", help="Session id, title, or an unambiguous beginning of an id.")
+_NUMBERS = CliArgument(name="numbers", required=False, many=True, help="Numbers that `hermes outbox list` shows.")
 _SESSIONS = "List, show, rename, export and delete sessions."
 
 CHAT: Final = CliCommand(
@@ -155,6 +157,83 @@ COMMANDS: Final = (
         ),
     ),
     CliCommand(
+        path=("leases",),
+        summary="List the turns that run, who runs them, and whether that process lives.",
+        run="hermes_cli.leases:run",
+        options=(_JSON,),
+    ),
+    CliCommand(
+        path=("outbox", "list"),
+        group_summary="Answers on their way to chat platforms.",
+        summary="List answers that wait, are being sent, or failed, newest first.",
+        run="hermes_cli.deliveries:list_deliveries",
+        options=(
+            CliOption(
+                names=("--status",),
+                choices=("waiting", "sending", "sent", "failed", "dropped"),
+                many=True,
+                metavar="STATUS",
+                help="Only these; may be given several times.",
+            ),
+            CliOption(
+                names=("--limit", "-n"),
+                kind="int",
+                least=1,
+                most=1_000_000,
+                metavar="N",
+                help="Most rows [default: 50; with --all no limit].",
+            ),
+            CliOption(names=("--all", "-a"), kind="flag", help="Also those that were sent or dropped."),
+            _JSON,
+        ),
+    ),
+    CliCommand(
+        path=("outbox", "retry"),
+        summary="Let answers be sent as soon as their turn comes.",
+        run="hermes_cli.deliveries:retry",
+        arguments=(_NUMBERS,),
+        options=(CliOption(names=("--failed",), kind="flag", help="All that failed."), _JSON),
+        details="What of an answer went out already is not sent again. Failures count anew.",
+    ),
+    CliCommand(
+        path=("outbox", "drop"),
+        summary="Never send answers; those behind them go on.",
+        run="hermes_cli.deliveries:drop",
+        arguments=(_NUMBERS,),
+        options=(
+            CliOption(names=("--failed",), kind="flag", help="All that failed."),
+            CliOption(names=("--yes", "-y"), kind="flag", help="Do not ask."),
+            _JSON,
+        ),
+        details="The answer stays in its conversation; `hermes outbox retry` takes it back.",
+    ),
+    CliCommand(
+        path=("doctor",),
+        summary="Say whether the store is sound, who is stuck, and what is left over.",
+        run="hermes_cli.doctor:run",
+        options=(
+            CliOption(names=("--fix",), kind="flag", help="Copy the store, then put right what can be put right."),
+            _JSON,
+        ),
+        details=(
+            "The exit status is 1 where an error or a warning is left. No message's text is ever changed: rows are "
+            "reconnected, closed or counted anew, in one step. A damaged file is not touched."
+        ),
+    ),
+    CliCommand(
+        path=("backup",),
+        summary="Copy the store while others use it, and print where the copy is.",
+        run="hermes_cli.copies:run",
+        arguments=(
+            CliArgument(
+                name="path", required=False, help="File to make, or a folder [default: one in the profile's `backups`]."
+            ),
+        ),
+        options=(_JSON,),
+        details="The copy is of one moment, checked, and of mode 0600; what is there already is never replaced.",
+    ),
+    *SEARCH_COMMANDS,
+    CliCommand(
         path=("plugins", "list"),
         group_summary="What is plugged in.",
         summary="List plugins with their stage, and why one is not loaded.",
@@ -178,6 +257,7 @@ COMMANDS: Final = (
 """All of them, in the order of the help."""
 
 LOAD_NO_PLUGINS: Final = frozenset(
-    {("sessions", name) for name in ("list", "show", "export", "stats")} | {("routes", "list"), ("config", "show")}
+    {("sessions", name) for name in ("list", "show", "export", "stats")}
+    | {("routes", "list"), ("config", "show"), ("leases",), ("outbox", "list"), ("backup",)}
 )
 """Paths of the quick commands: they read, and nothing else."""

@@ -1,4 +1,4 @@
-"""How a turn ends: open calls get results, the turn its outcome, its inbox rows are done, the lease is free."""
+"""How a turn ends: open calls get results, the turn its outcome, its inbox rows are done or wait again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.storage.memory.legality import open_calls
-from hermes_hookspecs.inbox import CLAIMED, SETTLED
+from hermes_core.storage.memory.outbox import store_deliveries
+from hermes_hookspecs.inbox import CLAIMED, PENDING, SETTLED
 from hermes_hookspecs.messages import (
     ASSISTANT,
     INTERRUPTED_RESULT,
@@ -20,14 +21,16 @@ from hermes_hookspecs.messages import (
 from hermes_hookspecs.turns import ACTIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from hermes_core.storage.memory.tables import Tables
-    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.ids import InboxId, LineageId
+    from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.messages import ToolCall
+    from hermes_hookspecs.operations import Begin, Finish, Revoke
     from hermes_hookspecs.turns import Turn
 
-__all__ = ["active_turn", "break_off", "end_turn", "revoke_lease", "synthetic_results"]
+__all__ = ["active_turn", "break_off", "claimed_again", "end_turn", "revoke_lease", "synthetic_results"]
 
 
 def active_turn(tables: Tables, lineage_id: LineageId) -> Turn | None:
@@ -53,33 +56,47 @@ def synthetic_results(calls: Iterable[ToolCall], now: int) -> list[MessageDraft]
     ]
 
 
-def end_turn(tables: Tables, turn: Turn, outcome: str, reason: str, now: int) -> Turn:
-    """Write down how a turn ended and settle the inbox rows it had claimed."""
-    ended = attrs.evolve(turn, outcome=outcome, reason=reason, ended_at=now)
+def claimed_again(tables: Tables, turn: Turn, again: Collection[InboxId]) -> list[InboxItem]:
+    """Return the rows that a turn has claimed and that wait once more when it ends, oldest first."""
+    return [item for item in _claimed(tables, turn) if item.id in again]
+
+
+def _claimed(tables: Tables, turn: Turn) -> list[InboxItem]:
+    found = [tables.inbox.get(inbox_id) for inbox_id in sorted(turn.inbox_ids)]
+    return [item for item in found if item is not None and item.status == CLAIMED]
+
+
+def end_turn(tables: Tables, turn: Turn, outcome: str, reason: str, wish: Begin | Finish | Revoke) -> Turn:
+    """Write down how a turn ended; its inbox rows are done or wait again, and what ``wish`` brings is stored."""
+    ended = attrs.evolve(turn, outcome=outcome, reason=reason, ended_at=wish.now)
     tables.turns[turn.id] = ended
-    for inbox_id in turn.inbox_ids:
-        item = tables.inbox.get(inbox_id)
-        if item is not None and item.status == CLAIMED:
-            tables.set_item(item, status=SETTLED)
+    for item in _claimed(tables, turn):
+        if item.id in wish.again:
+            tables.set_item(item, status=PENDING)
+        else:
+            tables.settle(item, SETTLED, wish.now)
+    store_deliveries(tables, wish.deliveries, wish.now)
     return ended
 
 
-def break_off(tables: Tables, turn: Turn, outcome: str, reason: str, now: int) -> Turn:
+def break_off(tables: Tables, turn: Turn, outcome: str, reason: str, wish: Begin | Revoke) -> Turn:
     """End a turn that did not finish by itself: results for its open calls, one closing row."""
     rows = tables.transcripts[turn.lineage_id]
-    drafts = synthetic_results(open_calls(rows, turn.id).values(), now)
-    drafts.append(MessageDraft(role=ASSISTANT, content=closing_text(outcome, reason), kind=KIND_CLOSING, timestamp=now))
-    tables.add_rows(turn.lineage_id, turn.session_id, turn.id, drafts, now)
-    return end_turn(tables, turn, outcome, reason, now)
+    drafts = synthetic_results(open_calls(rows, turn.id).values(), wish.now)
+    text = closing_text(outcome, reason)
+    drafts.append(MessageDraft(role=ASSISTANT, content=text, kind=KIND_CLOSING, timestamp=wish.now))
+    tables.add_rows(turn.lineage_id, turn.session_id, turn.id, drafts, wish.now)
+    return end_turn(tables, turn, outcome, reason, wish)
 
 
-def revoke_lease(tables: Tables, lineage_id: LineageId, outcome: str, reason: str, now: int) -> Turn | None:
+def revoke_lease(tables: Tables, wish: Revoke) -> Turn | None:
     """Take the lease of a lineage away and break off its turn; return the turn that ended."""
+    lineage_id = wish.lineage_id
     lease, turn = tables.leases[lineage_id], active_turn(tables, lineage_id)
     tables.leases[lineage_id] = attrs.evolve(
         lease, token=lease.token + 1, renewals=0, holder=None, acquired_at=None, expires_at=None
     )
-    ended = None if turn is None else break_off(tables, turn, outcome, reason, now)
+    ended = None if turn is None else break_off(tables, turn, wish.outcome, wish.reason, wish)
     if ended is not None or lease.holder is not None:
         tables.bump(lineage_id)
     return ended

@@ -1,44 +1,80 @@
-"""Acceptance and withdrawal of messages, and the state that plugins write with them."""
+"""Acceptance and withdrawal of messages, and the effects of control rows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_core.storage.memory.tables import CONTROL
+import attrs
+
+from hermes_core.storage.memory import lineages, routes, titles, turns
+from hermes_core.storage.memory.outbox import wake_deliveries
+from hermes_core.storage.memory.plugin_state import write_state
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.ids import InboxId
-from hermes_hookspecs.inbox import PENDING, QUARANTINED, WITHDRAWN, AcceptResult, InboxItem
-from hermes_hookspecs.state import ABSENT, StateEntry
+from hermes_hookspecs.inbox import (
+    APPLIED,
+    CONTROL,
+    INTERNAL,
+    PENDING,
+    QUARANTINED,
+    SETTLED,
+    WITHDRAWN,
+    AcceptResult,
+    InboxItem,
+)
+from hermes_hookspecs.operations import BindRoute, ReleaseRoute, Rename, Revoke, SetFlags
+from hermes_hookspecs.operations.outcomes import outcome_of
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
-    from hermes_hookspecs.inbox import InboxDraft
-    from hermes_hookspecs.operations import Accept, PutState, Withdraw
-    from hermes_hookspecs.state import StateUpdate
+    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.inbox import ControlOutcome, InboxDraft
+    from hermes_hookspecs.operations import Accept, Control, Operation, Withdraw
 
-__all__ = ["accept", "put_state", "withdraw"]
+__all__ = ["accept", "control", "withdraw"]
 
 
 def accept(tables: Tables, operation: Accept) -> tuple[AcceptResult, ...]:
     """Run :class:`~hermes_hookspecs.operations.Accept`."""
-    results = tuple(_accept_one(tables, draft, operation.max_waiting) for draft in operation.drafts)
+    results = tuple(_accept_one(tables, draft, operation) for draft in operation.drafts)
     for update in operation.state:
-        _put(tables, update, operation.now)
+        write_state(tables, update, operation.now)
     return results
 
 
-def _accept_one(tables: Tables, draft: InboxDraft, max_waiting: int) -> AcceptResult:
+def _accept_one(tables: Tables, draft: InboxDraft, operation: Accept) -> AcceptResult:
     for identity in draft.identities:
         known = tables.identities.get(identity)
         if known is not None:
             return AcceptResult(id=known, duplicate=True)
-    queued = draft.kind != CONTROL and not draft.error
-    if queued and len(tables.pending(key=draft.session_key)) >= max_waiting:
-        return AcceptResult(id=None, refused=f"{max_waiting} messages wait already")
-    tables.last_inbox += 1
-    inbox_id = InboxId(tables.last_inbox)
     route = tables.routes.get(draft.session_key)
     routed = None if route is None else route.lineage_id
+    lineage_id = routed if draft.lineage_id is None else draft.lineage_id
+    refused = _refusal(tables, draft, lineage_id, operation.max_waiting)
+    if refused:
+        return AcceptResult(id=None, refused=refused)
+    inbox_id = _store(tables, draft, lineage_id)
+    if draft.kind != INTERNAL:
+        wake_deliveries(tables, draft.source, operation.now)
+    return AcceptResult(id=inbox_id)
+
+
+def _refusal(tables: Tables, draft: InboxDraft, lineage_id: LineageId | None, max_waiting: int) -> str:
+    """Return why a draft is not taken, ``""`` when it is."""
+    if draft.only_if_idle and lineage_id is not None:
+        lease = tables.leases.get(lineage_id)
+        runs = lease is not None and lease.holder is not None
+        if runs or tables.pending(lineage_id=lineage_id):
+            return "busy"
+    queued = draft.kind != CONTROL and not draft.error
+    if queued and len(tables.pending(key=draft.session_key)) >= max_waiting:
+        return f"{max_waiting} messages wait already"
+    return ""
+
+
+def _store(tables: Tables, draft: InboxDraft, lineage_id: LineageId | None) -> InboxId:
+    tables.last_inbox += 1
+    inbox_id = InboxId(tables.last_inbox)
     tables.inbox[inbox_id] = InboxItem(
         id=inbox_id,
         session_key=draft.session_key,
@@ -49,14 +85,16 @@ def _accept_one(tables: Tables, draft: InboxDraft, max_waiting: int) -> AcceptRe
         identities=draft.identities,
         attachments=draft.attachments,
         kind=draft.kind,
-        lineage_id=routed if draft.lineage_id is None else draft.lineage_id,
+        lineage_id=lineage_id,
         waiter=draft.waiter,
         status=QUARANTINED if draft.error else PENDING,
         attempts=0,
         error=draft.error,
     )
     tables.identities.update(dict.fromkeys(draft.identities, inbox_id))
-    return AcceptResult(id=inbox_id)
+    if draft.error:
+        tables.settled[inbox_id] = draft.accepted_at
+    return inbox_id
 
 
 def withdraw(tables: Tables, operation: Withdraw) -> int:
@@ -64,36 +102,36 @@ def withdraw(tables: Tables, operation: Withdraw) -> int:
     found = {inbox_id: tables.inbox.get(inbox_id) for inbox_id in operation.ids}
     pending = [item for item in found.values() if item is not None and item.status == PENDING]
     for item in pending:
-        tables.set_item(item, status=WITHDRAWN)
+        tables.settle(item, WITHDRAWN, operation.now)
     return len(pending)
 
 
-def put_state(tables: Tables, operation: PutState) -> tuple[StateEntry | None, ...]:
-    """Run :class:`~hermes_hookspecs.operations.PutState`."""
-    return tuple(_put(tables, update, operation.now) for update in operation.updates)
+def control(tables: Tables, operation: Control) -> ControlOutcome:
+    """Run :class:`~hermes_hookspecs.operations.Control`."""
+    item = tables.inbox.get(operation.inbox_id)
+    if item is None or item.kind != CONTROL:
+        raise Conflict(f"inbox row {operation.inbox_id} is no control row")
+    if item.outcome is not None:
+        return attrs.evolve(item.outcome, repeated=True)
+    if item.status != PENDING:
+        raise Conflict(f"control row {item.id} is {item.status}; its effect does not run any more")
+    outcome = outcome_of(operation.effect, _run_effect(tables, operation.effect))
+    tables.inbox[item.id] = item = attrs.evolve(item, outcome=outcome, status=APPLIED)
+    if operation.settle:
+        tables.settle(item, SETTLED, operation.now)
+    return outcome
 
 
-def _put(tables: Tables, update: StateUpdate, now: int) -> StateEntry | None:
-    place = (update.namespace, update.key)
-    entry = tables.state.get(place)
-    if entry is not None and entry.expires_at is not None and entry.expires_at <= now:
-        entry = None
-    version = ABSENT if entry is None else entry.version
-    if update.expected_version is not None and update.expected_version != version:
-        raise Conflict(
-            f"{update.key!r} of {update.namespace!r} has version {version}, not {update.expected_version}; look again"
-        )
-    if update.value is None:
-        tables.state.pop(place, None)
-        return None
-    tables.state[place] = StateEntry(
-        namespace=update.namespace,
-        key=update.key,
-        value=update.value,
-        version=version + 1,
-        updated_at=now,
-        person=update.person,
-        lineage_id=update.lineage_id,
-        expires_at=update.expires_at,
-    )
-    return tables.state[place]
+def _run_effect(tables: Tables, effect: Operation[object] | None) -> object:
+    """Run the effect of a control row by its own handler; return what that returns, ``None`` for no effect."""
+    if isinstance(effect, ReleaseRoute):
+        return routes.release_route(tables, effect)
+    if isinstance(effect, BindRoute):
+        return routes.bind_route(tables, effect)
+    if isinstance(effect, Revoke):
+        return turns.revoke(tables, effect)
+    if isinstance(effect, Rename):
+        return titles.rename(tables, effect)
+    if isinstance(effect, SetFlags):
+        return lineages.set_flags(tables, effect)
+    return None

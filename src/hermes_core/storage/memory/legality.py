@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.errors import IllegalMessage
-from hermes_hookspecs.messages import ASSISTANT, ROLES, TOOL
+from hermes_hookspecs.messages import ASSISTANT, ROLES, TOOL, USER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import TurnId
     from hermes_hookspecs.messages import Message, MessageDraft, ToolCall
 
-__all__ = ["check_rows", "check_stored_once", "open_calls"]
+__all__ = ["check_rows", "check_steered", "check_stored_once", "open_calls"]
 
 
 def open_calls(rows: Iterable[Message], turn_id: TurnId) -> dict[str, ToolCall]:
@@ -63,6 +63,16 @@ def check_stored_once(rows: Iterable[Message], drafts: Iterable[MessageDraft]) -
         if draft.inbox_id in stored:
             raise IllegalMessage(f"the accepted message {draft.inbox_id} is stored already; it is stored once")
         stored.add(draft.inbox_id)
+
+
+def check_steered(drafts: Iterable[MessageDraft]) -> None:
+    """Check that only user rows hold accepted messages.
+
+    :raises IllegalMessage: another row names one.
+    """
+    for draft in drafts:
+        if draft.inbox_id is not None and draft.role != USER:
+            raise IllegalMessage(f"a {draft.role} row cannot hold the accepted message {draft.inbox_id}")
 
 
 def _calls_of(draft: MessageDraft) -> dict[str, ToolCall]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.storage.memory.closing import revoke_lease
+from hermes_core.storage.memory.outbox import forget_deliveries
 from hermes_hookspecs.errors import LeaseBusy
-from hermes_hookspecs.operations import Deleted
-from hermes_hookspecs.turns import STOPPED
+from hermes_hookspecs.operations import Deleted, Revoke
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
@@ -37,7 +37,7 @@ def delete(tables: Tables, operation: Delete) -> Deleted:
     lineage_id = tables.lineage(operation.lineage_id).id
     lease = tables.leases[lineage_id]
     if lease.holder is not None and operation.force:
-        revoke_lease(tables, lineage_id, STOPPED, "deleted", operation.now)
+        revoke_lease(tables, Revoke(lineage_id=lineage_id, now=operation.now, reason="deleted"))
     elif lease.holder is not None and lease.stamp != operation.presumed_dead:
         holder = lease.holder.describe()
         raise LeaseBusy(f"a turn of {holder} is running in {lineage_id}; wait for it, or use --force", holder=holder)
@@ -58,6 +58,8 @@ def _forget(tables: Tables, lineage_id: LineageId) -> None:
     tables.state = {key: entry for key, entry in tables.state.items() if entry.lineage_id != lineage_id}
     tables.inbox = {key: item for key, item in tables.inbox.items() if item.lineage_id != lineage_id}
     tables.identities = {known: row for known, row in tables.identities.items() if row in tables.inbox}
+    tables.settled = {row: at for row, at in tables.settled.items() if row in tables.inbox}
+    forget_deliveries(tables, [row.id for row in tables.deliveries.values() if row.lineage_id == lineage_id])
     for key, route in tables.routes.items():
         if route.lineage_id == lineage_id:
             tables.routes[key] = attrs.evolve(route, lineage_id=None)

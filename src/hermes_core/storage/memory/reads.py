@@ -5,8 +5,12 @@ from __future__ import annotations
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
+from hermes_core.storage.memory.closing import active_turn
+from hermes_core.storage.memory.legality import open_calls
 from hermes_core.storage.memory.listing import by_activity, count_everything, fits, summary_of
+from hermes_core.storage.memory.outbox import heads
 from hermes_core.storage.memory.text import clean_text
+from hermes_hookspecs.inbox import APPLIED, CONTROL, PENDING, QUARANTINED
 from hermes_hookspecs.messages import ASSISTANT, USER
 from hermes_hookspecs.principal import may_read
 from hermes_hookspecs.sessions import SessionFilter
@@ -15,15 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_core.storage.memory.tables import Tables
-    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
-    from hermes_hookspecs.inbox import InboxItem
-    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.inbox import EntranceServer, InboxItem
+    from hermes_hookspecs.messages import Message, ToolCall
+    from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session, SessionSummary, StoreStats
+    from hermes_hookspecs.source import Entrance
     from hermes_hookspecs.state import Change, StateEntry
-    from hermes_hookspecs.turns import Lease, Turn, Usage
+    from hermes_hookspecs.turns import Lease, RecordedUsage, Turn
 
 __all__ = ["MemoryReader"]
+
+Door = tuple[str, str]
+"""Platform and account: what messages of an entrance have in common, whichever terminal they came from."""
 
 _LOWER_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)
 
@@ -158,9 +167,18 @@ class MemoryReader:
             return ()
         return tuple(turn for turn in self._tables.turns.values() if turn.lineage_id == lineage_id)
 
-    def usage(self, turn_id: TurnId) -> Sequence[Usage]:
+    def active_turn(self, lineage_id: LineageId) -> Turn | None:
+        """Return the turn that runs in a lineage, or that nobody has ended yet."""
+        return active_turn(self._tables, lineage_id)
+
+    def open_calls(self, lineage_id: LineageId) -> Sequence[ToolCall]:
+        """Return the calls of the active turn that have no result yet, in order."""
+        turn = self.active_turn(lineage_id)
+        return () if turn is None else tuple(open_calls(self._tables.transcripts[lineage_id], turn.id).values())
+
+    def usage(self, turn_id: TurnId) -> Sequence[RecordedUsage]:
         """Return what was recorded of a turn, in order."""
-        return tuple(row.usage for row in self._tables.usage if row.turn_id == turn_id)
+        return tuple(row.recorded for row in self._tables.usage if row.turn_id == turn_id)
 
     def lease(self, lineage_id: LineageId) -> Lease | None:
         """Return the lease of a lineage."""
@@ -183,6 +201,62 @@ class MemoryReader:
     def waiting_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
         """Return the pending messages of a key, oldest first."""
         return tuple(self._tables.pending(key=key)[:limit])
+
+    def work(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[LineageId]:
+        """Return lineages with pending messages of these entrances that nobody waits for, longest waiting first."""
+        found = [item.lineage_id for item in self._unattended(entrances) if item.lineage_id is not None]
+        return tuple(dict.fromkeys(found))[:limit]
+
+    def unrouted(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
+        """Return pending messages of these entrances without a lineage, oldest first."""
+        return tuple(item for item in self._unattended(entrances) if item.lineage_id is None)[:limit]
+
+    def _unattended(self, entrances: Sequence[Entrance]) -> list[InboxItem]:
+        doors = _doors(entrances)
+        return [item for item in self._tables.pending() if item.waiter is None and _door(item.entrance) in doors]
+
+    def controls(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
+        """Return control rows of these entrances that nobody waits for and that are not done, oldest first."""
+        doors = _doors(entrances)
+        found = [
+            item
+            for item in self._tables.inbox.values()
+            if item.kind == CONTROL
+            and item.status in {PENDING, APPLIED}
+            and item.waiter is None
+            and _door(item.entrance) in doors
+        ]
+        return tuple(found[:limit])
+
+    def quarantined(self, *, limit: int = 100) -> Sequence[InboxItem]:
+        """Return the rows that could not be read, newest first."""
+        found = [item for item in self._tables.inbox.values() if item.status == QUARANTINED]
+        return tuple(found[::-1][:limit])
+
+    def servers(self) -> Sequence[EntranceServer]:
+        """Return who serves which entrance, in order of entrance and beginning."""
+        return tuple(sorted(self._tables.servers.values(), key=lambda server: (str(server.entrance), server.since)))
+
+    # outbox
+    def delivery(self, delivery_id: DeliveryId) -> Delivery | None:
+        """Return one delivery."""
+        return self._tables.deliveries.get(delivery_id)
+
+    def delivery_by_key(self, key: str) -> Delivery | None:
+        """Return the delivery with an idempotency key."""
+        wanted = clean_text(key)
+        return next((row for row in self._tables.deliveries.values() if row.key == wanted), None)
+
+    def deliveries(self, *, statuses: Sequence[str] = (), limit: int = 100) -> Sequence[Delivery]:
+        """Return deliveries with one of these statuses (all when empty), newest first."""
+        found = [row for row in self._tables.deliveries.values() if not statuses or row.status in statuses]
+        return tuple(found[::-1][:limit])
+
+    def next_deliveries(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[Delivery]:
+        """Return the oldest open delivery of each address of these entrances, longest waiting first."""
+        doors = _doors(entrances)
+        found = [row for row in heads(self._tables) if (row.target.platform, row.target.account_id) in doors]
+        return tuple(found[:limit])
 
     # state and feed
     def state(self, namespace: str, key: str, *, now: int) -> StateEntry | None:
@@ -212,3 +286,11 @@ class MemoryReader:
         if position > len(self._tables.feed):
             raise ValueError(f"{cursor!r} stands behind the newest change of this store; begin again with None")
         return position
+
+
+def _door(entrance: Entrance) -> Door:
+    return entrance.platform, entrance.account_id
+
+
+def _doors(entrances: Sequence[Entrance]) -> frozenset[Door]:
+    return frozenset(map(_door, entrances))

@@ -11,10 +11,10 @@ from hermes_core.storage.memory.tables import entry_of
 from hermes_core.storage.memory.titles import free_title
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.inbox import SUPERSEDED
-from hermes_hookspecs.operations import ACTIVITY_RESOLUTION_MS, Released
+from hermes_hookspecs.operations import ACTIVITY_RESOLUTION_MS, Released, Revoke
 from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import Lineage, Route, Session
-from hermes_hookspecs.turns import ACTIVE, STOPPED, Lease
+from hermes_hookspecs.turns import ACTIVE, Lease
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
@@ -54,14 +54,8 @@ def _hit(
         tables.touch(lineage_id, operation.now)
         route = tables.routes[operation.key]
         tables.routes[operation.key] = attrs.evolve(route, updated_at=operation.now)
-    _adopt_waiting(tables, operation.key, lineage_id)
+    tables.adopt_waiting(operation.key, lineage_id)
     return entry_of(tables, lineage_id, operation.key, claimed=claimed)
-
-
-def _adopt_waiting(tables: Tables, key: SessionKey, lineage_id: LineageId) -> None:
-    for item in tables.pending(key=key):
-        if item.lineage_id is None:
-            tables.give_lineage(item, lineage_id)
 
 
 def _claim(tables: Tables, operation: GetOrCreate) -> SessionEntry | None:
@@ -82,7 +76,7 @@ def _create_and_bind(tables: Tables, operation: GetOrCreate, left: LineageId | N
     entry = _create(tables, operation, title=None if route is None else route.pending_title)
     bound = _lead(tables, operation, entry.lineage_id)
     tables.routes[operation.key] = attrs.evolve(bound, pending_title=None)
-    _adopt_waiting(tables, operation.key, entry.lineage_id)
+    tables.adopt_waiting(operation.key, entry.lineage_id)
     if left is not None:
         tables.end_tip(left, "new_session", operation.now)
     return entry
@@ -157,6 +151,7 @@ def bind_route(tables: Tables, operation: BindRoute) -> SessionEntry:
     target = tables.lineage(operation.lineage_id).id
     left = _lineage_of(tables.routes.get(operation.key))
     _check(operation, left)
+    superseded = 0
     if left != target:
         _lead(tables, operation, target)
         for item in tables.pending(key=operation.key):
@@ -165,13 +160,14 @@ def bind_route(tables: Tables, operation: BindRoute) -> SessionEntry:
             if operation.carry or not _is_before(item, operation.control_id):
                 tables.give_lineage(item, target)
             else:
-                tables.set_item(item, status=SUPERSEDED)
+                tables.settle(item, SUPERSEDED, operation.now)
+                superseded += 1
         if left is not None:
             tables.end_tip(left, "session_switch", operation.now)
-    tables.said_at(target, operation.source)
+    tables.said_at(target, operation.source, operation.now)
     if tables.reopen_tip(target):
         tables.bump(target)
-    return entry_of(tables, target, operation.key)
+    return attrs.evolve(entry_of(tables, target, operation.key), superseded=superseded)
 
 
 def _is_before(item: InboxItem, control_id: InboxId | None) -> bool:
@@ -191,11 +187,11 @@ def release_route(tables: Tables, operation: ReleaseRoute) -> Released:
             route, lineage_id=None, updated_at=operation.now, pending_title=operation.title
         )
         if _runs(tables, left, operation.key):
-            stopped = revoke_lease(tables, left, STOPPED, operation.reason, operation.now)
+            stopped = revoke_lease(tables, Revoke(lineage_id=left, now=operation.now, reason=operation.reason))
     superseded = 0
     for item in tables.pending(key=operation.key):
         if _is_before(item, operation.control_id):
-            tables.set_item(item, status=SUPERSEDED)
+            tables.settle(item, SUPERSEDED, operation.now)
             superseded += 1
         else:
             tables.give_lineage(item, None)

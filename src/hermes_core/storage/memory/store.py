@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from hermes_hookspecs.operations import Operation
+    from hermes_hookspecs.ports.care import StoreCare
     from hermes_hookspecs.ports.store import Store, StoreOptions, StoreReader
 
 __all__ = ["MemoryBackend", "MemoryStore"]
@@ -24,7 +25,7 @@ T = TypeVar("T")
 
 def _handlers() -> Mapping[type, Callable[..., object]]:
     """Return what runs each operation."""
-    from hermes_core.storage.memory import inbox, lineages, routes, titles, turns
+    from hermes_core.storage.memory import inbox, lineages, outbox, plugin_state, routes, titles, turns, upkeep
     from hermes_hookspecs import operations
 
     return {
@@ -32,17 +33,29 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.Append: turns.append,
         operations.Begin: turns.begin,
         operations.BindRoute: routes.bind_route,
+        operations.ClaimDelivery: outbox.claim_delivery,
+        operations.Control: inbox.control,
+        operations.DeferDelivery: outbox.defer_delivery,
         operations.Delete: lineages.delete,
+        operations.Deliver: outbox.deliver,
+        operations.DropDelivery: outbox.drop_delivery,
+        operations.FailDelivery: outbox.fail_delivery,
         operations.Finish: turns.finish,
         operations.ForgetRoute: routes.forget_route,
         operations.GetOrCreate: routes.get_or_create,
-        operations.PutState: inbox.put_state,
+        operations.LeaveEntrances: upkeep.leave_entrances,
+        operations.MarkSent: outbox.mark_sent,
+        operations.PutState: plugin_state.put_state,
         operations.RecordUsage: turns.record_usage,
         operations.ReleaseRoute: routes.release_route,
         operations.Rename: titles.rename,
         operations.Renew: turns.renew,
+        operations.RetryDelivery: outbox.retry_delivery,
         operations.Revoke: turns.revoke,
+        operations.ServeEntrances: upkeep.serve_entrances,
         operations.SetFlags: lineages.set_flags,
+        operations.SplitDelivery: outbox.split_delivery,
+        operations.Sweep: upkeep.sweep,
         operations.Withdraw: inbox.withdraw,
     }
 
@@ -115,6 +128,10 @@ class MemoryStore(MemoryReader):
     def change_mark(self) -> int:
         """Return a number that grows with every write."""
         return self._mark
+
+    def care(self) -> StoreCare | None:
+        """Return ``None``: there is no file to take care of."""
+        return None
 
     def close(self) -> None:
         """Wait for running reads and take no more writes; a second call does nothing."""

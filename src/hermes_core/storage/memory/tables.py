@@ -12,7 +12,7 @@ import attrs
 
 from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.ids import MessageId
-from hermes_hookspecs.inbox import PENDING
+from hermes_hookspecs.inbox import CONTROL, PENDING
 from hermes_hookspecs.messages import USER, Message, preview_of
 from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import SessionEntry
@@ -21,33 +21,39 @@ from hermes_hookspecs.state import Change
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey, TurnId
-    from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.inbox import EntranceServer, InboxItem
     from hermes_hookspecs.messages import MessageDraft
+    from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.sessions import Lineage, Route, Session
-    from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.source import Entrance, SessionSource
     from hermes_hookspecs.state import StateEntry
-    from hermes_hookspecs.turns import Lease, Turn, Usage
+    from hermes_hookspecs.turns import Lease, RecordedUsage, Turn
 
-__all__ = ["CONTROL", "Tables", "UsageRow", "entry_of"]
+__all__ = ["ServerKey", "Tables", "UsageRow", "entry_of"]
 
-CONTROL = "control"
-"""Kind of an inbox row that stands outside the FIFO."""
+ServerKey = tuple["Entrance", tuple[str, str, str, int, str]]
+"""An entrance, and what tells the process that serves it from all others."""
 
 
 @attrs.frozen
 class UsageRow:
-    """Usage of a turn; ``late`` when the turn had ended before it came."""
+    """Usage of a turn."""
 
     lineage_id: LineageId
     turn_id: TurnId
-    usage: Usage
-    late: bool
+    recorded: RecordedUsage
 
 
 @attrs.define
 class Tables:
-    """The whole store. Dictionaries keep the order of insertion, which for rows with numbers is their order."""
+    """The whole store. Dictionaries keep the order of insertion, which for rows with numbers is their order.
+
+    Attributes:
+        settled: when an inbox row came to its end, UTC milliseconds; rows that wait or run are not in it.
+        marked: attempt that marked a part of a delivery as sent, by delivery and place of the part.
+        answered: deliveries whose address was heard from since they were claimed.
+    """
 
     lineages: dict[LineageId, Lineage] = attrs.field(factory=dict)
     leases: dict[LineageId, Lease] = attrs.field(factory=dict)
@@ -58,10 +64,16 @@ class Tables:
     routes: dict[SessionKey, Route] = attrs.field(factory=dict)
     inbox: dict[InboxId, InboxItem] = attrs.field(factory=dict)
     identities: dict[str, InboxId] = attrs.field(factory=dict)
+    settled: dict[InboxId, int] = attrs.field(factory=dict)
+    servers: dict[ServerKey, EntranceServer] = attrs.field(factory=dict)
+    deliveries: dict[DeliveryId, Delivery] = attrs.field(factory=dict)
+    marked: dict[tuple[DeliveryId, int], int] = attrs.field(factory=dict)
+    answered: frozenset[DeliveryId] = frozenset()
     state: dict[tuple[str, str], StateEntry] = attrs.field(factory=dict)
     feed: list[Change] = attrs.field(factory=list)
     last_message: int = 0
     last_inbox: int = 0
+    last_delivery: int = 0
 
     def copy(self) -> Tables:
         """Return tables that can be changed while these stay as they are; the values are shared."""
@@ -109,11 +121,12 @@ class Tables:
             self.sessions[tip.id] = attrs.evolve(tip, ended_at=now, end_reason=reason)
             self.bump(lineage_id)
 
-    def said_at(self, lineage_id: LineageId, source: SessionSource) -> None:
-        """Make a lineage private once something of it is said elsewhere than in its room."""
+    def said_at(self, lineage_id: LineageId, source: SessionSource, now: int) -> None:
+        """Make a lineage private once something of it is said elsewhere than in its room; the feed is told."""
         lineage = self.lineages[lineage_id]
         if lineage.room is not None and lineage.room != room_of(source):
             self.lineages[lineage_id] = attrs.evolve(lineage, room=None)
+            self.note_lineage(lineage_id, now)
 
     def reopen_tip(self, lineage_id: LineageId) -> bool:
         """Take back the end of a lineage's tip; return whether it had ended."""
@@ -183,9 +196,20 @@ class Tables:
         self.inbox[item.id] = new
         return new
 
+    def settle(self, item: InboxItem, status: str, now: int) -> InboxItem:
+        """Bring an inbox row to its end; return it."""
+        self.settled[item.id] = now
+        return self.set_item(item, status=status)
+
     def give_lineage(self, item: InboxItem, lineage_id: LineageId | None) -> None:
         """Say to which lineage an inbox row belongs."""
         self.inbox[item.id] = attrs.evolve(item, lineage_id=lineage_id)
+
+    def adopt_waiting(self, key: SessionKey, lineage_id: LineageId) -> None:
+        """Give a lineage the pending messages of a key that have none yet."""
+        for item in self.pending(key=key):
+            if item.lineage_id is None:
+                self.give_lineage(item, lineage_id)
 
 
 def entry_of(

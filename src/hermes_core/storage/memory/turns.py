@@ -6,14 +6,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from hermes_core.storage.memory.closing import active_turn, break_off, end_turn, revoke_lease, synthetic_results
-from hermes_core.storage.memory.legality import check_rows, check_stored_once, open_calls
+from hermes_core.storage.memory.closing import (
+    active_turn,
+    break_off,
+    claimed_again,
+    end_turn,
+    revoke_lease,
+    synthetic_results,
+)
+from hermes_core.storage.memory.legality import check_rows, check_steered, check_stored_once, open_calls
 from hermes_core.storage.memory.tables import UsageRow
-from hermes_hookspecs.errors import LeaseLost
-from hermes_hookspecs.inbox import CLAIMED
-from hermes_hookspecs.messages import TOOL
+from hermes_hookspecs.errors import Conflict, LeaseLost
+from hermes_hookspecs.inbox import CLAIMED, CONTROL, PENDING, SETTLED
+from hermes_hookspecs.messages import KIND_RECOVERY, TOOL
 from hermes_hookspecs.operations import Begun, Busy, Changed, Finished, NothingWaiting, NotYourTurn
-from hermes_hookspecs.turns import ACTIVE, INTERRUPTED, Lease, Turn
+from hermes_hookspecs.turns import ACTIVE, INTERRUPTED, Lease, RecordedUsage, Turn
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
@@ -40,15 +47,15 @@ def begin(tables: Tables, operation: Begin) -> BeginResult:
         return _begun(tables, known, interrupted=None)
     if lease.holder is not None and lease.stamp != operation.presumed_dead:
         return Busy(lease=lease)
-    items = [] if operation.maintenance else _choose(tables, operation)
+    dead = active_turn(tables, lineage_id)
+    items = [] if operation.maintenance else _choose(tables, operation, dead)
     if not isinstance(items, list):
         return items
-    dead = active_turn(tables, lineage_id)
-    interrupted = None if dead is None else break_off(tables, dead, INTERRUPTED, DEAD, operation.now)
+    interrupted = None if dead is None else break_off(tables, dead, INTERRUPTED, DEAD, operation)
     if not operation.maintenance:
         tables.reopen_tip(lineage_id)
     for item in items:
-        tables.said_at(lineage_id, item.source)
+        tables.said_at(lineage_id, item.source, operation.now)
     turn = _start(tables, operation, items)
     _store_user_rows(tables, operation, turn)
     _freeze(tables, operation, turn.session_id)
@@ -58,9 +65,13 @@ def begin(tables: Tables, operation: Begin) -> BeginResult:
     return _begun(tables, turn, interrupted=interrupted)
 
 
-def _choose(tables: Tables, operation: Begin) -> list[InboxItem] | NotYourTurn | Changed | NothingWaiting:
-    """Return the rows that the drafts name, when they are the oldest and belong together."""
-    waiting = [item for item in tables.pending(lineage_id=operation.lineage_id) if item.id not in operation.passed_over]
+def _choose(
+    tables: Tables, operation: Begin, dead: Turn | None
+) -> list[InboxItem] | NotYourTurn | Changed | NothingWaiting:
+    """Return the rows that the drafts name, when they are the oldest and belong together; nothing is written yet."""
+    again = [] if dead is None else claimed_again(tables, dead, operation.again)
+    queue = sorted(tables.pending(lineage_id=operation.lineage_id) + again, key=lambda item: item.id)
+    waiting = [item for item in queue if item.id not in operation.passed_over]
     if not waiting or not operation.drafts:
         return NothingWaiting()
     wanted = [draft.inbox_id for draft in operation.drafts]
@@ -116,10 +127,13 @@ def _start(tables: Tables, operation: Begin, items: list[InboxItem]) -> Turn:
 
 
 def _store_user_rows(tables: Tables, operation: Begin, turn: Turn) -> None:
+    """Store what is not stored yet; where something was, the note that marks a retry follows."""
     if operation.maintenance:
         return
     stored = {row.inbox_id for row in tables.transcripts[turn.lineage_id]}
     drafts = [draft for draft in operation.drafts if draft.inbox_id not in stored]
+    if operation.note is not None and len(drafts) < len(operation.drafts):
+        drafts.append(operation.note)
     tables.add_rows(turn.lineage_id, turn.session_id, turn.id, drafts, operation.now)
 
 
@@ -136,15 +150,15 @@ def _freeze(tables: Tables, operation: Begin, session_id: SessionId) -> None:
 
 
 def _begun(tables: Tables, turn: Turn, *, interrupted: Turn | None) -> Begun:
-    lineage = tables.lineages[turn.lineage_id]
+    lineage, rows = tables.lineages[turn.lineage_id], tables.transcripts[turn.lineage_id]
+    user_rows = {row.inbox_id: row for row in rows if row.inbox_id is not None}
+    notes = [row for row in rows if row.turn_id == turn.id and row.kind == KIND_RECOVERY]
     return Begun(
         turn=turn,
         lease=tables.leases[lineage.id],
         session=tables.sessions[lineage.tip],
-        items=tuple(tables.inbox[inbox_id] for inbox_id in turn.inbox_ids),
-        rows=tuple(
-            row for row in tables.transcripts[lineage.id] if row.inbox_id is not None and row.inbox_id in turn.inbox_ids
-        ),
+        items=tuple(tables.inbox[inbox_id] for inbox_id in turn.inbox_ids if inbox_id in tables.inbox),
+        rows=tuple(user_rows[inbox_id] for inbox_id in turn.inbox_ids if inbox_id in user_rows) + tuple(notes[:1]),
         interrupted=interrupted,
         version=lineage.version,
     )
@@ -181,9 +195,27 @@ def append(tables: Tables, operation: Append) -> tuple[MessageId, ...]:
     turn = _check_fence(tables, operation.fence)
     check_rows(open_calls(tables.transcripts[turn.lineage_id], turn.id), operation.drafts)
     check_stored_once(tables.transcripts[turn.lineage_id], operation.drafts)
+    check_steered(operation.drafts)
+    _take_steered(tables, operation, turn)
     rows = tables.add_rows(turn.lineage_id, turn.session_id, turn.id, operation.drafts, operation.now)
     tables.bump(turn.lineage_id)
     return tuple(row.id for row in rows)
+
+
+def _take_steered(tables: Tables, operation: Append, turn: Turn) -> None:
+    """Settle the accepted messages that are said into a running turn, and make them part of it.
+
+    :raises Conflict: one of them does not wait in the turn's lineage.
+    """
+    for inbox_id in [draft.inbox_id for draft in operation.drafts if draft.inbox_id is not None]:
+        item = tables.inbox.get(inbox_id)
+        waits = item is not None and item.status == PENDING and item.kind != CONTROL
+        if item is None or not waits or item.lineage_id != turn.lineage_id:
+            raise Conflict(f"message {inbox_id} does not wait in {turn.lineage_id} (any more); look again")
+        tables.said_at(turn.lineage_id, item.source, operation.now)
+        tables.settle(tables.set_item(item, attempts=item.attempts + 1), SETTLED, operation.now)
+        turn = attrs.evolve(turn, inbox_ids=(*turn.inbox_ids, inbox_id))
+    tables.turns[turn.id] = turn
 
 
 def finish(tables: Tables, operation: Finish) -> Finished:
@@ -191,8 +223,8 @@ def finish(tables: Tables, operation: Finish) -> Finished:
     turn = _check_fence(tables, operation.fence)
     rows = _store_last_rows(tables, operation, turn)
     for usage in operation.usage:
-        _add_usage(tables, turn, usage)
-    end_turn(tables, turn, operation.outcome, operation.reason, operation.now)
+        _add_usage(tables, turn, usage, operation.now)
+    end_turn(tables, turn, operation.outcome, operation.reason, operation)
     lease = tables.leases[turn.lineage_id]
     tables.leases[turn.lineage_id] = attrs.evolve(lease, holder=None, acquired_at=None, expires_at=None)
     if operation.touch:
@@ -217,18 +249,19 @@ def revoke(tables: Tables, operation: Revoke) -> Turn | None:
     lineage = tables.lineage(operation.lineage_id)
     if operation.expected is not None and tables.leases[lineage.id].stamp != operation.expected:
         return None
-    return revoke_lease(tables, lineage.id, operation.outcome, operation.reason, operation.now)
+    return revoke_lease(tables, operation)
 
 
 def record_usage(tables: Tables, operation: RecordUsage) -> None:
     """Run :class:`~hermes_hookspecs.operations.RecordUsage`."""
     turn = tables.turns.get(operation.turn_id)
     if turn is not None:
-        _add_usage(tables, turn, operation.usage)
+        _add_usage(tables, turn, operation.usage, operation.now)
 
 
-def _add_usage(tables: Tables, turn: Turn, usage: Usage) -> None:
-    tables.usage.append(UsageRow(turn.lineage_id, turn.id, usage, turn.outcome != ACTIVE))
+def _add_usage(tables: Tables, turn: Turn, usage: Usage, now: int) -> None:
+    recorded = RecordedUsage(usage=usage, at=now, late=turn.outcome != ACTIVE)
+    tables.usage.append(UsageRow(turn.lineage_id, turn.id, recorded))
     session = tables.sessions[turn.session_id]
     tables.sessions[session.id] = attrs.evolve(
         session,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from hermes_core.faultpoints import reach
 from hermes_core.storage.sqlite.connection import WriterConnection
 from hermes_core.storage.sqlite.files import side_file_refused
 from hermes_core.storage.sqlite.forks import born_inside
@@ -191,6 +192,7 @@ class Committer:
         That holds for operations that found their row already there, too: another process may have committed it without
         having synced it yet.
         """
+        reach("group.committed")
         lost = next((outcome.error for outcome in outcomes if outcome.lost_sync), None)
         if lost is None and self._sync and any(outcome.error is None for outcome in outcomes):
             try:
@@ -207,6 +209,7 @@ class Committer:
         if trouble is not None:
             self.stopped = f"writing stopped: {trouble}. Open the store again"
             return _taken_back(outcomes, trouble, None)
+        reach("group.synced")
         return outcomes
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from contextlib import suppress
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Gate", "OpenMark", "gate_files"]
+__all__ = ["Gate", "OpenMark", "SideFile", "gate_files"]
 
 HAS_FLOCK = sys.platform != "win32"
 POLL_S = 0.001
@@ -37,7 +37,7 @@ def _open_side_file(path: str) -> int:
     return os.open(path, flags, 0o600)
 
 
-class _SideFile:
+class SideFile:
     """One file to lock. A lock belongs to this object's open file, not to the process.
 
     :ivar descriptor: of the open file, -1 once it is closed.
@@ -59,10 +59,12 @@ class _SideFile:
         return True
 
     def unlock(self) -> None:
+        """Let go of it."""
         if sys.platform != "win32":
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
+        """Close it, which also lets go; idempotent."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -80,8 +82,8 @@ class Gate:
 
     def __init__(self, path: str) -> None:
         main, following = gate_files(path)
-        self._next = _SideFile(following)
-        self._main = _SideFile(main)
+        self._next = SideFile(following)
+        self._main = SideFile(main)
 
     def acquire(self) -> None:
         """Queue up and go in. Blocks without limit: only threads that nobody waits for directly may call it."""
@@ -147,7 +149,7 @@ class OpenMark:
 
     def __init__(self, path: str) -> None:
         self.path = f"{path}-open"
-        self._file = _SideFile(self.path)
+        self._file = SideFile(self.path)
 
     def share_until(self, deadline: float) -> bool:
         """Mark it as open; waits for a migration that needs the database for itself."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from hermes_core.faultpoints import reach
 from hermes_core.storage.sqlite.connection import translate
 from hermes_hookspecs.errors import StorageError, StoreOutcomeUnknown
 
@@ -118,6 +119,7 @@ def _run(connection: WriterConnection, work: Work) -> Outcome:
     # BaseException, because this is not the caller's thread: SystemExit, say, belongs to whoever waits for the answer.
     try:
         value = work(connection.statements())
+        reach("group.begun")
     except BaseException as error:  # noqa: BLE001
         return Outcome(error=translate(error, DOING))
     if not connection.in_transaction:

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from hermes_core.storage.sqlite.transaction import Reader
-    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
-    from hermes_hookspecs.inbox import InboxItem
-    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.inbox import EntranceServer, InboxItem
+    from hermes_hookspecs.messages import Message, ToolCall
+    from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session, SessionFilter, SessionSummary, StoreStats
+    from hermes_hookspecs.source import Entrance
     from hermes_hookspecs.state import Change, StateEntry
-    from hermes_hookspecs.turns import Lease, Turn, Usage
+    from hermes_hookspecs.turns import Lease, RecordedUsage, Turn
 
 __all__ = ["PinnedReads", "SqliteReads"]
 
@@ -172,7 +174,21 @@ class SqliteReads:
         with self._view() as reader:
             return turns.turns(reader, clean(lineage_id), principal)
 
-    def usage(self, turn_id: TurnId) -> Sequence[Usage]:
+    def active_turn(self, lineage_id: LineageId) -> Turn | None:
+        """The turn that runs in a lineage, or that nobody has ended yet."""
+        from hermes_core.storage.sqlite.queries import turns
+
+        with self._view() as reader:
+            return turns.active_turn(reader, clean(lineage_id))
+
+    def open_calls(self, lineage_id: LineageId) -> Sequence[ToolCall]:
+        """Calls of the active turn that have no result yet, in order."""
+        from hermes_core.storage.sqlite.queries import turns
+
+        with self._view() as reader:
+            return turns.open_calls(reader, clean(lineage_id))
+
+    def usage(self, turn_id: TurnId) -> Sequence[RecordedUsage]:
         """What was recorded of a turn, in order."""
         from hermes_core.storage.sqlite.queries import turns
 
@@ -214,6 +230,70 @@ class SqliteReads:
 
         with self._view() as reader:
             return inbox.waiting_of_key(reader, clean(key), limit)
+
+    def work(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[LineageId]:
+        """Lineages with pending messages of these entrances that nobody waits for, longest waiting first."""
+        from hermes_core.storage.sqlite.queries import inbox
+
+        with self._view() as reader:
+            return inbox.work(reader, clean(tuple(entrances)), limit)
+
+    def unrouted(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
+        """Pending messages of these entrances without a lineage, oldest first."""
+        from hermes_core.storage.sqlite.queries import inbox
+
+        with self._view() as reader:
+            return inbox.unrouted(reader, clean(tuple(entrances)), limit)
+
+    def controls(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
+        """Control rows of these entrances that nobody waits for and that are not done, oldest first."""
+        from hermes_core.storage.sqlite.queries import inbox
+
+        with self._view() as reader:
+            return inbox.controls(reader, clean(tuple(entrances)), limit)
+
+    def quarantined(self, *, limit: int = 100) -> Sequence[InboxItem]:
+        """Rows that could not be read, newest first."""
+        from hermes_core.storage.sqlite.queries import inbox
+
+        with self._view() as reader:
+            return inbox.quarantined(reader, limit)
+
+    def servers(self) -> Sequence[EntranceServer]:
+        """Who serves which entrance, in order of entrance and beginning."""
+        from hermes_core.storage.sqlite.queries import servers
+
+        with self._view() as reader:
+            return servers.servers(reader)
+
+    # outbox
+    def delivery(self, delivery_id: DeliveryId) -> Delivery | None:
+        """One delivery."""
+        from hermes_core.storage.sqlite.queries import outbox
+
+        with self._view() as reader:
+            return outbox.delivery(reader, delivery_id)
+
+    def delivery_by_key(self, key: str) -> Delivery | None:
+        """The delivery with an idempotency key."""
+        from hermes_core.storage.sqlite.queries import outbox
+
+        with self._view() as reader:
+            return outbox.by_key(reader, clean(key))
+
+    def deliveries(self, *, statuses: Sequence[str] = (), limit: int = 100) -> Sequence[Delivery]:
+        """Deliveries with one of these statuses (all when empty), newest first."""
+        from hermes_core.storage.sqlite.queries import outbox
+
+        with self._view() as reader:
+            return outbox.deliveries(reader, clean(tuple(statuses)), limit)
+
+    def next_deliveries(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[Delivery]:
+        """The oldest open delivery of each address of these entrances, longest waiting first."""
+        from hermes_core.storage.sqlite.queries import outbox
+
+        with self._view() as reader:
+            return outbox.next_deliveries(reader, clean(tuple(entrances)), limit)
 
     # state and feed
     def state(self, namespace: str, key: str, *, now: int) -> StateEntry | None:

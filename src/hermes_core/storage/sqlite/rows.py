@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_hookspecs.ids import InboxId
+    from hermes_hookspecs.inbox import ControlOutcome
     from hermes_hookspecs.messages import Attachment, ToolCall
     from hermes_hookspecs.turns import LeaseHolder
 
@@ -26,15 +27,20 @@ if TYPE_CHECKING:
 __all__ = [
     "attachments_text",
     "calls_text",
+    "entrance_text",
     "holder_text",
     "ids_text",
     "open_calls_text",
+    "outcome_text",
+    "process_text",
     "read_attachments",
     "read_calls",
+    "read_entrance",
     "read_holder",
     "read_ids",
     "read_json",
     "read_open_calls",
+    "read_outcome",
     "read_owner",
     "read_source",
     "read_strings",
@@ -135,6 +141,48 @@ def read_holder(text: str) -> LeaseHolder:
         _warn("a process", error)
         nowhere = Entrance(DAMAGED)
         return LeaseHolder(host=DAMAGED, boot_id=DAMAGED, pid_namespace="", pid=0, started="0", entrance=nowhere)
+
+
+def process_text(holder: LeaseHolder) -> str:
+    """The cell of a process alone: the same, whatever it serves and whatever began its turn."""
+    return _json_text([holder.host, holder.boot_id, holder.pid_namespace, holder.pid, holder.started])
+
+
+def entrance_text(entrance: Entrance) -> str:
+    """The cell of an entrance; equal entrances give equal text."""
+    return _json_text([entrance.platform, entrance.account_id, entrance.terminal])
+
+
+def read_entrance(text: str) -> Entrance:
+    """The entrance of a cell; of a damaged one an entrance that nobody has."""
+    try:
+        found = read_json(text)
+        if not isinstance(found, list) or not all(each is None or isinstance(each, str) for each in found):
+            raise TypeError("it is not a list of texts")
+        return Entrance(*found)
+    except (TypeError, StoreDamaged) as error:
+        _warn("an entrance", error)
+        return Entrance(DAMAGED)
+
+
+def outcome_text(outcome: ControlOutcome) -> str:
+    """The cell of what the effect of a control row did; whether it is told again is no part of it."""
+    told = _told(outcome)
+    told.pop("repeated", None)
+    return _json_text(told)
+
+
+def read_outcome(text: str | None) -> ControlOutcome | None:
+    """The outcome of a cell; of a damaged one an outcome that says nothing."""
+    if text is None:
+        return None
+    from hermes_hookspecs.inbox import ControlOutcome
+
+    try:
+        return ControlOutcome(**read_json(text))  # type: ignore[arg-type]  # see except
+    except (TypeError, StoreDamaged) as error:
+        _warn("the outcome of a command", error)
+        return ControlOutcome()
 
 
 def attachments_text(attachments: tuple[Attachment, ...]) -> str | None:

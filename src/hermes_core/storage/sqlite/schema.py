@@ -232,5 +232,77 @@ CREATE TABLE plugin_state (
 CREATE INDEX plugin_state_by_lineage ON plugin_state (lineage_id) WHERE lineage_id IS NOT NULL;
 """
 
-SCHEMA = Schema(application_id=APPLICATION_ID, migrations=(Migration(1, FIRST),))
+SECOND = """
+-- outcome: of a control row, JSON, once its effect ran.
+ALTER TABLE inbox ADD COLUMN outcome TEXT;
+UPDATE inbox SET settled_at = accepted_at WHERE status = 'quarantined' AND settled_at IS NULL;
+CREATE INDEX inbox_work ON inbox (platform, account_id, lineage_id, id)
+    WHERE status = 'pending' AND kind <> 'control' AND waiter IS NULL;
+CREATE INDEX inbox_controls ON inbox (platform, account_id, id)
+    WHERE kind = 'control' AND status IN ('pending', 'applied') AND waiter IS NULL;
+CREATE INDEX inbox_quarantined ON inbox (id) WHERE status = 'quarantined';
+CREATE INDEX inbox_settled ON inbox (settled_at, id) WHERE settled_at IS NOT NULL;
+
+-- address: of the target, computed when the row is stored; it begins with platform and account.
+-- settled_at: NULL while the row is open, which is what holds its place at the address.
+-- inbound_seen: a message of the address was accepted since the row was claimed.
+CREATE TABLE outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,
+    address TEXT NOT NULL,
+    lineage_id TEXT,
+    turn_id TEXT,
+    inbox_id INTEGER,
+    session_key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    settled_at INTEGER,
+    awaits_inbound INTEGER NOT NULL DEFAULT 0,
+    inbound_seen INTEGER NOT NULL DEFAULT 0,
+    uncertain INTEGER NOT NULL DEFAULT 0,
+    error TEXT NOT NULL DEFAULT '',
+    owner TEXT,
+    target TEXT NOT NULL,
+    text TEXT NOT NULL
+) STRICT;
+CREATE INDEX outbox_open ON outbox (address, id) WHERE settled_at IS NULL;
+CREATE INDEX outbox_listening ON outbox (address)
+    WHERE settled_at IS NULL AND (awaits_inbound = 1 OR status = 'sending');
+CREATE INDEX outbox_unsent ON outbox (status, id) WHERE status <> 'sent';
+CREATE INDEX outbox_settled ON outbox (settled_at, id) WHERE settled_at IS NOT NULL;
+CREATE INDEX outbox_by_lineage ON outbox (lineage_id) WHERE lineage_id IS NOT NULL;
+
+-- attempt: the one that sent the part.
+CREATE TABLE outbox_parts (
+    delivery_id INTEGER NOT NULL REFERENCES outbox (id),
+    part INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    format TEXT NOT NULL,
+    sent_at INTEGER,
+    attempt INTEGER,
+    platform_message_id TEXT,
+    possible_repeat INTEGER NOT NULL DEFAULT 0,
+    text TEXT NOT NULL,
+    PRIMARY KEY (delivery_id, part)
+) STRICT, WITHOUT ROWID;
+
+-- process: what tells one process from all others; holder: the same with what it serves, as it said itself.
+CREATE TABLE entrance_servers (
+    no INTEGER PRIMARY KEY,
+    process TEXT NOT NULL,
+    entrance TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    beats INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    UNIQUE (process, entrance)
+) STRICT;
+
+CREATE INDEX plugin_state_by_expiry ON plugin_state (expires_at) WHERE expires_at IS NOT NULL;
+"""
+
+SCHEMA = Schema(application_id=APPLICATION_ID, migrations=(Migration(1, FIRST), Migration(2, SECOND)))
 """What this program makes of a new file and of any older one."""

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
     from contextlib import AbstractContextManager
 
+    from hermes_core.storage.sqlite.access import PluginTables
     from hermes_core.storage.sqlite.database import Database
     from hermes_core.storage.sqlite.transaction import Reader
     from hermes_hookspecs.operations import GetOrCreate, Operation
+    from hermes_hookspecs.ports.care import StoreCare
     from hermes_hookspecs.ports.store import StoreReader
     from hermes_hookspecs.sessions import SessionEntry
 
@@ -46,6 +48,7 @@ class SqliteStore(SqliteReads):
         self.location = database.path
         self._lock = Lock()
         self._threads: ThreadPoolExecutor | None = None
+        self._tables: PluginTables | None = None
         self._closed = False
         self._process = os.getpid()
 
@@ -118,9 +121,24 @@ class SqliteStore(SqliteReads):
                 self._threads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="hermes-sqlite-read")
             return self._threads
 
+    def sqlite_access(self) -> PluginTables:
+        """Where plugins keep tables of their own (:class:`~hermes_hookspecs.ports.sqlite.SqliteAccess`)."""
+        from hermes_core.storage.sqlite.access import PluginTables
+
+        with self._lock:
+            if self._tables is None:
+                self._tables = PluginTables(self._database)
+            return self._tables
+
     def change_mark(self) -> int:
         """A number that changes when anybody, in any process, has committed; costs microseconds."""
         return self._database.data_version()
+
+    def care(self) -> StoreCare:
+        """What examines, repairs and copies this store."""
+        from hermes_core.storage.sqlite.care import SqliteCare
+
+        return SqliteCare(self._database)
 
     def integrity(self) -> list[str]:
         """What SQLite finds wrong with the file, nothing when it is sound; reads all of it."""
@@ -135,8 +153,11 @@ class SqliteStore(SqliteReads):
                 return
             self._closed = True
             threads, self._threads = self._threads, None
+            tables = self._tables
         if threads is not None:
             threads.shutdown()
+        if tables is not None:
+            tables.close()
         self._database.close()
 
 

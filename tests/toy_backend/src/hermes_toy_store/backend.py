@@ -20,7 +20,7 @@ import attrs
 from hermes_hookspecs import operations as ops
 from hermes_hookspecs.errors import HermesError, StoreRefused, StoreStopped
 from hermes_hookspecs.principal import Owner
-from hermes_toy_store import doors, talk
+from hermes_toy_store import doors, post, talk
 from hermes_toy_store.book import Book
 from hermes_toy_store.reads import Reads
 
@@ -40,17 +40,29 @@ RUN: dict[type, Callable[..., object]] = {
     ops.Append: talk.append,
     ops.Begin: talk.begin,
     ops.BindRoute: doors.bind_route,
+    ops.ClaimDelivery: post.claim,
+    ops.Control: doors.control,
+    ops.DeferDelivery: post.defer,
     ops.Delete: doors.delete,
+    ops.Deliver: post.deliver,
+    ops.DropDelivery: post.drop,
+    ops.FailDelivery: post.fail,
     ops.Finish: talk.finish,
     ops.ForgetRoute: doors.forget_route,
     ops.GetOrCreate: doors.get_or_create,
+    ops.LeaveEntrances: post.leave,
+    ops.MarkSent: post.mark_sent,
     ops.PutState: doors.put_state,
     ops.RecordUsage: talk.record_usage,
     ops.ReleaseRoute: doors.release_route,
     ops.Rename: doors.rename,
     ops.Renew: talk.renew,
+    ops.RetryDelivery: post.retry,
     ops.Revoke: talk.revoke,
+    ops.ServeEntrances: post.serve,
     ops.SetFlags: doors.set_flags,
+    ops.SplitDelivery: post.split,
+    ops.Sweep: post.sweep,
     ops.Withdraw: doors.withdraw,
 }
 
@@ -177,6 +189,9 @@ class ToyStore:
         with self._alone():
             self._catch_up()
             return self._records
+
+    def care(self) -> None:
+        return None
 
     def close(self) -> None:
         with self._lock:

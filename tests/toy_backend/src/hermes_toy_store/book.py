@@ -17,13 +17,14 @@ from hermes_hookspecs.state import Change
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey, TurnId
-    from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.inbox import EntranceServer, InboxItem
     from hermes_hookspecs.messages import MessageDraft
+    from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.sessions import Lineage, Route, Session
-    from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.source import Entrance, SessionSource
     from hermes_hookspecs.state import StateEntry
-    from hermes_hookspecs.turns import Lease, Turn, Usage
+    from hermes_hookspecs.turns import Lease, RecordedUsage, Turn
 
 __all__ = ["Book"]
 
@@ -37,14 +38,20 @@ class Book:
         self.sessions: dict[SessionId, Session] = {}
         self.rows: dict[LineageId, list[Message]] = {}
         self.turns: dict[TurnId, Turn] = {}
-        self.usage: dict[TurnId, list[Usage]] = {}
+        self.usage: dict[TurnId, list[RecordedUsage]] = {}
         self.routes: dict[SessionKey, Route] = {}
         self.inbox: dict[InboxId, InboxItem] = {}
         self.identities: dict[str, InboxId] = {}
+        self.settled: dict[InboxId, int] = {}
+        self.servers: dict[tuple[Entrance, tuple[object, ...]], EntranceServer] = {}
+        self.deliveries: dict[DeliveryId, Delivery] = {}
+        self.marked: dict[tuple[DeliveryId, int], int] = {}
+        self.heard: dict[DeliveryId, int] = {}
         self.state: dict[tuple[str, str], StateEntry] = {}
         self.feed: list[Change] = []
         self.last_row = 0
         self.last_item = 0
+        self.last_delivery = 0
 
     def lineage(self, lineage_id: LineageId) -> Lineage:
         try:
@@ -75,11 +82,12 @@ class Book:
             self.sessions[tip.id] = attrs.evolve(tip, ended_at=now, end_reason=reason)
             self.change(lineage_id)
 
-    def said_at(self, lineage_id: LineageId, source: SessionSource) -> None:
+    def said_at(self, lineage_id: LineageId, source: SessionSource, now: int) -> None:
         """Make a lineage private once something of it is said elsewhere than in its room."""
         lineage = self.lineages[lineage_id]
         if lineage.room is not None and lineage.room != room_of(source):
             self.lineages[lineage_id] = attrs.evolve(lineage, room=None)
+            self.tell(lineage_id, now)
 
     def waiting(self, *, key: SessionKey | None = None, lineage_id: LineageId | None = None) -> list[InboxItem]:
         """Return pending messages, oldest first; control rows are none."""
@@ -91,8 +99,27 @@ class Book:
             if lineage_id is None or item.lineage_id == lineage_id
         ]
 
+    def adopt(self, key: SessionKey, lineage_id: LineageId) -> None:
+        for item in self.waiting(key=key):
+            if item.lineage_id is None:
+                self.set_item(item, lineage_id=lineage_id)
+
     def set_item(self, item: InboxItem, **fields: object) -> None:
         self.inbox[item.id] = attrs.evolve(item, **fields)  # type: ignore[arg-type]
+
+    def settle(self, item: InboxItem, status: str, now: int, **fields: object) -> None:
+        self.settled[item.id] = now
+        self.set_item(item, status=status, **fields)
+
+    def send(self, row: Delivery, **fields: object) -> Delivery:
+        """Change fields of a delivery."""
+        self.deliveries[row.id] = attrs.evolve(row, **fields)  # type: ignore[arg-type]
+        return self.deliveries[row.id]
+
+    def forget(self, ids: Iterable[DeliveryId]) -> None:
+        for delivery_id in ids:
+            del self.deliveries[delivery_id]
+        self.marked = {place: each for place, each in self.marked.items() if place[0] in self.deliveries}
 
     def entry(self, lineage_id: LineageId, key: SessionKey, **fields: object) -> SessionEntry:
         found = self.lineages[lineage_id]

@@ -10,15 +10,17 @@ from hermes_hookspecs import operations as ops
 from hermes_hookspecs.errors import Conflict, LeaseBusy, TitleError
 from hermes_hookspecs.ids import InboxId
 from hermes_hookspecs.inbox import PENDING, QUARANTINED, SUPERSEDED, WITHDRAWN, AcceptResult, InboxItem
+from hermes_hookspecs.operations.outcomes import outcome_of
+from hermes_hookspecs.outbox import OPEN_STATES, address_of
 from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import TITLE_LIMIT, Lineage, Route, Session, SessionEntry
 from hermes_hookspecs.state import StateEntry, StateUpdate
 from hermes_hookspecs.turns import Lease
-from hermes_toy_store.talk import active, take_away
+from hermes_toy_store.talk import active, revoke, take_away
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.ids import LineageId, SessionKey
-    from hermes_hookspecs.inbox import InboxDraft
+    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.inbox import ControlOutcome, InboxDraft
     from hermes_hookspecs.principal import Owner
     from hermes_toy_store.book import Book
 
@@ -41,7 +43,7 @@ def get_or_create(book: Book, op: ops.GetOrCreate) -> SessionEntry:
     entry = _make(book, op, None if known is None else known.pending_title)
     _lead(book, op, entry.lineage_id)
     book.routes[op.key] = attrs.evolve(book.routes[op.key], pending_title=None)
-    _adopt(book, op.key, entry.lineage_id)
+    book.adopt(op.key, entry.lineage_id)
     if current is not None:
         book.end_tip(current, "new_session", op.now)
     return entry
@@ -51,14 +53,8 @@ def _hit(book: Book, op: ops.GetOrCreate, lineage_id: LineageId) -> SessionEntry
     if op.touch and op.now - book.lineages[lineage_id].last_activity >= ops.ACTIVITY_RESOLUTION_MS:
         book.touch(lineage_id, op.now)
         book.routes[op.key] = attrs.evolve(book.routes[op.key], updated_at=op.now)
-    _adopt(book, op.key, lineage_id)
+    book.adopt(op.key, lineage_id)
     return book.entry(lineage_id, op.key)
-
-
-def _adopt(book: Book, key: SessionKey, lineage_id: LineageId) -> None:
-    for item in book.waiting(key=key):
-        if item.lineage_id is None:
-            book.set_item(item, lineage_id=lineage_id)
 
 
 def _make(book: Book, op: ops.GetOrCreate, title: str | None) -> SessionEntry:
@@ -124,20 +120,29 @@ def bind_route(book: Book, op: ops.BindRoute) -> SessionEntry:
     target = book.lineage(op.lineage_id).id
     left = book.leads_to(op.key)
     _compare(op, left)
+    superseded = 0
     if left != target:
         _lead(book, op, target)
         for item in book.waiting(key=op.key):
             if item.lineage_id in {left, None}:
                 settled = not op.carry and (op.control_id is None or item.id < op.control_id)
-                book.set_item(item, **({"status": SUPERSEDED} if settled else {"lineage_id": target}))
+                _move(book, item, op.now, target, settled=settled)
+                superseded += settled
         if left is not None:
             book.end_tip(left, "session_switch", op.now)
-    book.said_at(target, op.source)
+    book.said_at(target, op.source, op.now)
     tip = book.sessions[book.lineages[target].tip]
     if tip.ended_at is not None:
         book.sessions[tip.id] = attrs.evolve(tip, ended_at=None, end_reason=None)
         book.change(target)
-    return book.entry(target, op.key)
+    return book.entry(target, op.key, superseded=superseded)
+
+
+def _move(book: Book, item: InboxItem, now: int, lineage_id: LineageId | None, *, settled: bool) -> None:
+    if settled:
+        book.settle(item, SUPERSEDED, now)
+    else:
+        book.set_item(item, lineage_id=lineage_id)
 
 
 def release_route(book: Book, op: ops.ReleaseRoute) -> ops.Released:
@@ -150,10 +155,10 @@ def release_route(book: Book, op: ops.ReleaseRoute) -> ops.Released:
         book.routes[op.key] = attrs.evolve(route, lineage_id=None, updated_at=op.now, pending_title=op.title)
         turn = active(book, left)
         if turn is not None and turn.session_key == op.key:
-            stopped = take_away(book, left, "stopped", op.reason, op.now)
+            stopped = take_away(book, ops.Revoke(lineage_id=left, now=op.now, reason=op.reason))
     older = [i for i in book.waiting(key=op.key) if op.control_id is None or i.id < op.control_id]
     for item in book.waiting(key=op.key):
-        book.set_item(item, **({"status": SUPERSEDED} if item in older else {"lineage_id": None}))
+        _move(book, item, op.now, None, settled=item in older)
     if left is not None:
         book.end_tip(left, op.reason, op.now)
     return ops.Released(lineage=None if left is None else book.lineages[left], stopped=stopped, superseded=len(older))
@@ -204,7 +209,7 @@ def delete(book: Book, op: ops.Delete) -> ops.Deleted:
     if lease.holder is not None and not op.force and lease.stamp != op.presumed_dead:
         raise LeaseBusy(f"{lease.holder.describe()} runs a turn in {gone}", holder=lease.holder.describe())
     if lease.holder is not None and op.force:
-        take_away(book, gone, "stopped", "deleted", op.now)
+        take_away(book, ops.Revoke(lineage_id=gone, now=op.now, reason="deleted"))
     sessions = [each.id for each in book.sessions.values() if each.lineage_id == gone]
     for session_id in sessions:
         del book.sessions[session_id]
@@ -215,6 +220,8 @@ def delete(book: Book, op: ops.Delete) -> ops.Deleted:
         book.usage.pop(turn.id, None)
     book.inbox = {key: item for key, item in book.inbox.items() if item.lineage_id != gone}
     book.identities = {known: row for known, row in book.identities.items() if row in book.inbox}
+    book.settled = {row: at for row, at in book.settled.items() if row in book.inbox}
+    book.forget([row.id for row in book.deliveries.values() if row.lineage_id == gone])
     book.state = {key: entry for key, entry in book.state.items() if entry.lineage_id != gone}
     for route in [route for route in book.routes.values() if route.lineage_id == gone]:
         book.routes[route.key] = attrs.evolve(route, lineage_id=None)
@@ -223,42 +230,80 @@ def delete(book: Book, op: ops.Delete) -> ops.Deleted:
 
 
 def accept(book: Book, op: ops.Accept) -> tuple[AcceptResult, ...]:
-    results = tuple(_accept_one(book, draft, op.max_waiting) for draft in op.drafts)
+    results = tuple(_accept_one(book, draft, op) for draft in op.drafts)
     for update in op.state:
-        _put(book, update, op.now)
+        write_state(book, update, op.now)
     return results
 
 
-def _accept_one(book: Book, draft: InboxDraft, most: int) -> AcceptResult:
+def _accept_one(book: Book, draft: InboxDraft, op: ops.Accept) -> AcceptResult:
     for identity in draft.identities:
         if identity in book.identities:
             return AcceptResult(id=book.identities[identity], duplicate=True)
+    lineage_id, most = draft.lineage_id or book.leads_to(draft.session_key), op.max_waiting
+    if draft.only_if_idle and _is_busy(book, lineage_id):
+        return AcceptResult(id=None, refused="busy")
     if draft.kind != "control" and not draft.error and len(book.waiting(key=draft.session_key)) >= most:
         return AcceptResult(id=None, refused=f"{most} messages wait already")
     book.last_item += 1
     inbox_id = InboxId(book.last_item)
-    fields = attrs.asdict(draft, recurse=False)
-    if draft.lineage_id is None:
-        fields["lineage_id"] = book.leads_to(draft.session_key)
+    fields = attrs.asdict(draft, recurse=False) | {"lineage_id": lineage_id}
+    del fields["only_if_idle"]
     status = QUARANTINED if draft.error else PENDING
     book.inbox[inbox_id] = InboxItem(id=inbox_id, status=status, attempts=0, **fields)
     for identity in draft.identities:
         book.identities[identity] = inbox_id
+    if draft.error:
+        book.settled[inbox_id] = draft.accepted_at
+    for row in list(book.deliveries.values()) if draft.kind != "internal" else ():
+        if row.status not in OPEN_STATES or address_of(row.target) != address_of(draft.source):
+            continue
+        book.heard[row.id] = row.attempt
+        if row.awaits_inbound:
+            book.send(row, awaits_inbound=False, due_at=op.now)
     return AcceptResult(id=inbox_id)
+
+
+def _is_busy(book: Book, lineage_id: LineageId | None) -> bool:
+    if lineage_id is None:
+        return False
+    lease = book.leases.get(lineage_id)
+    return bool(book.waiting(lineage_id=lineage_id)) or (lease is not None and lease.holder is not None)
 
 
 def withdraw(book: Book, op: ops.Withdraw) -> int:
     pending = [i for i in book.inbox.values() if i.id in set(op.ids) and i.status == PENDING]
     for item in pending:
-        book.set_item(item, status=WITHDRAWN)
+        book.settle(item, WITHDRAWN, op.now)
     return len(pending)
 
 
+def control(book: Book, op: ops.Control) -> ControlOutcome:
+    item, effect = book.inbox.get(op.inbox_id), op.effect
+    if item is not None and item.outcome is not None:
+        return attrs.evolve(item.outcome, repeated=True)
+    if item is None or item.kind != "control" or item.status != PENDING:
+        raise Conflict(f"inbox row {op.inbox_id} is no command that waits")
+    runs = {
+        ops.BindRoute: bind_route,
+        ops.ReleaseRoute: release_route,
+        ops.Rename: rename,
+        ops.Revoke: revoke,
+        ops.SetFlags: set_flags,
+    }
+    run = runs.get(type(effect))
+    outcome = outcome_of(effect, None if run is None else run(book, effect))  # type: ignore[operator]
+    book.set_item(item, status="applied", outcome=outcome)
+    if op.settle:
+        book.settle(book.inbox[item.id], "done", op.now)
+    return outcome
+
+
 def put_state(book: Book, op: ops.PutState) -> tuple[StateEntry | None, ...]:
-    return tuple(_put(book, update, op.now) for update in op.updates)
+    return tuple(write_state(book, update, op.now) for update in op.updates)
 
 
-def _put(book: Book, update: StateUpdate, now: int) -> StateEntry | None:
+def write_state(book: Book, update: StateUpdate, now: int) -> StateEntry | None:
     place = (update.namespace, update.key)
     old = book.state.get(place)
     version = 0 if old is None or (old.expires_at is not None and old.expires_at <= now) else old.version

@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 from hermes_hookspecs.messages import ASSISTANT, USER
 from hermes_hookspecs.principal import may_read
 from hermes_hookspecs.sessions import SessionFilter, SessionSummary, StoreStats
+from hermes_toy_store import post
+from hermes_toy_store.talk import active, open_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
-    from hermes_hookspecs.inbox import InboxItem
-    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.inbox import EntranceServer, InboxItem
+    from hermes_hookspecs.messages import Message, ToolCall
+    from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session
+    from hermes_hookspecs.source import Entrance
     from hermes_hookspecs.state import Change, StateEntry
-    from hermes_hookspecs.turns import Lease, Turn, Usage
+    from hermes_hookspecs.turns import Lease, RecordedUsage, Turn
     from hermes_toy_store.book import Book
 
 __all__ = ["Reads"]
@@ -179,7 +183,14 @@ class Reads:
         found = [turn for turn in self.book.turns.values() if turn.lineage_id == lineage_id]
         return tuple(found) if self.lineage(lineage_id, principal) is not None else ()
 
-    def usage(self, turn_id: TurnId) -> Sequence[Usage]:
+    def active_turn(self, lineage_id: LineageId) -> Turn | None:
+        return active(self.book, lineage_id)
+
+    def open_calls(self, lineage_id: LineageId) -> Sequence[ToolCall]:
+        turn = active(self.book, lineage_id)
+        return () if turn is None else tuple(open_calls(self.book, turn).values())
+
+    def usage(self, turn_id: TurnId) -> Sequence[RecordedUsage]:
         return tuple(self.book.usage.get(turn_id, ()))
 
     def lease(self, lineage_id: LineageId) -> Lease | None:
@@ -197,6 +208,45 @@ class Reads:
 
     def waiting_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
         return tuple(self.book.waiting(key=key)[:limit])
+
+    def _unattended(self, entrances: Sequence[Entrance]) -> list[InboxItem]:
+        doors = {(door.platform, door.account_id) for door in entrances}
+        found = [item for item in self.book.inbox.values() if item.waiter is None]
+        return [item for item in found if (item.entrance.platform, item.entrance.account_id) in doors]
+
+    def _messages(self, entrances: Sequence[Entrance]) -> list[InboxItem]:
+        return [i for i in self._unattended(entrances) if i.status == "pending" and i.kind != "control"]
+
+    def work(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[LineageId]:
+        found = [item.lineage_id for item in self._messages(entrances) if item.lineage_id is not None]
+        return tuple(dict.fromkeys(found))[:limit]
+
+    def unrouted(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
+        return tuple(item for item in self._messages(entrances) if item.lineage_id is None)[:limit]
+
+    def controls(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
+        found = [item for item in self._unattended(entrances) if item.kind == "control"]
+        return tuple(item for item in found if item.status in {"pending", "applied"})[:limit]
+
+    def quarantined(self, *, limit: int = 100) -> Sequence[InboxItem]:
+        return tuple(item for item in reversed(self.book.inbox.values()) if item.status == "quarantined")[:limit]
+
+    def servers(self) -> Sequence[EntranceServer]:
+        return tuple(sorted(self.book.servers.values(), key=lambda each: (str(each.entrance), each.since)))
+
+    def delivery(self, delivery_id: DeliveryId) -> Delivery | None:
+        return self.book.deliveries.get(delivery_id)
+
+    def delivery_by_key(self, key: str) -> Delivery | None:
+        return next((row for row in self.book.deliveries.values() if row.key == key), None)
+
+    def deliveries(self, *, statuses: Sequence[str] = (), limit: int = 100) -> Sequence[Delivery]:
+        rows = reversed(self.book.deliveries.values())
+        return tuple(row for row in rows if row.status in statuses or not statuses)[:limit]
+
+    def next_deliveries(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[Delivery]:
+        doors = {(door.platform, door.account_id) for door in entrances}
+        return tuple(r for r in post.heads(self.book) if (r.target.platform, r.target.account_id) in doors)[:limit]
 
     def state(self, namespace: str, key: str, *, now: int) -> StateEntry | None:
         found = self.book.state.get((namespace, key))

@@ -7,29 +7,33 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_hookspecs import operations as ops
-from hermes_hookspecs.errors import IllegalMessage, LeaseLost
-from hermes_hookspecs.inbox import CLAIMED, SETTLED
+from hermes_hookspecs.errors import Conflict, IllegalMessage, LeaseLost
+from hermes_hookspecs.inbox import CLAIMED, PENDING, SETTLED
 from hermes_hookspecs.messages import (
     ASSISTANT,
     INTERRUPTED_RESULT,
     KIND_CLOSING,
     KIND_INTERRUPTED,
+    KIND_RECOVERY,
     ROLES,
     TOOL,
+    USER,
     MessageDraft,
     closing_text,
 )
-from hermes_hookspecs.turns import ACTIVE, Fence, Lease, Turn, Usage
+from hermes_hookspecs.turns import ACTIVE, Fence, Lease, RecordedUsage, Turn, Usage
+from hermes_toy_store import post
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_hookspecs.ids import LineageId, MessageId
     from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.messages import ToolCall
     from hermes_toy_store.book import Book
 
-Calls = dict[str, str]
-"""Open calls: id → name of the tool."""
+Calls = dict[str, "ToolCall"]
+"""Open calls by their ids."""
 
 
 def active(book: Book, lineage_id: LineageId) -> Turn | None:
@@ -37,11 +41,11 @@ def active(book: Book, lineage_id: LineageId) -> Turn | None:
     return next(turns, None)
 
 
-def _open(book: Book, turn: Turn) -> Calls:
+def open_calls(book: Book, turn: Turn) -> Calls:
     calls: Calls = {}
     for row in book.rows[turn.lineage_id]:
         if row.turn_id == turn.id and row.tool_calls:
-            calls = {call.id: call.name for call in row.tool_calls}
+            calls = {call.id: call for call in row.tool_calls}
         elif row.turn_id == turn.id and row.role == TOOL:
             calls.pop(row.tool_call_id or "", None)
     return calls
@@ -54,7 +58,7 @@ def _check(calls: Calls, drafts: Iterable[MessageDraft]) -> Calls:
             if calls.pop(draft.tool_call_id or "", None) is None:
                 raise IllegalMessage(f"{draft.tool_call_id!r} is no open call")
             continue
-        asked = {call.id: call.name for call in draft.tool_calls}
+        asked = {call.id: call for call in draft.tool_calls}
         wrong = draft.role not in ROLES or (asked and draft.role != ASSISTANT)
         if wrong or calls or len(asked) < len(draft.tool_calls):
             raise IllegalMessage(f"a {draft.role} row cannot stand here")
@@ -72,30 +76,38 @@ def _check_once(book: Book, turn: Turn, drafts: Iterable[MessageDraft]) -> None:
 
 def _unanswered(calls: Calls, now: int) -> list[MessageDraft]:
     common = {"role": TOOL, "content": INTERRUPTED_RESULT, "kind": KIND_INTERRUPTED, "timestamp": now}
-    return [MessageDraft(tool_call_id=each, tool_name=name, **common) for each, name in calls.items()]  # type: ignore[arg-type]
+    return [MessageDraft(tool_call_id=each, tool_name=call.name, **common) for each, call in calls.items()]  # type: ignore[arg-type]
 
 
-def _end(book: Book, turn: Turn, outcome: str, reason: str, now: int) -> Turn:
-    book.turns[turn.id] = attrs.evolve(turn, outcome=outcome, reason=reason, ended_at=now)
-    for inbox_id in turn.inbox_ids:
-        item = book.inbox.get(inbox_id)
-        if item is not None and item.status == CLAIMED:
-            book.set_item(item, status=SETTLED)
+def _end(book: Book, turn: Turn, outcome: str, reason: str, op: ops.Begin | ops.Finish | ops.Revoke) -> Turn:
+    book.turns[turn.id] = attrs.evolve(turn, outcome=outcome, reason=reason, ended_at=op.now)
+    for item in _claimed(book, turn):
+        if item.id in op.again:
+            book.set_item(item, status=PENDING)
+        else:
+            book.settle(item, SETTLED, op.now)
+    post.store(book, op.deliveries, op.now)
     return book.turns[turn.id]
 
 
-def _break_off(book: Book, turn: Turn, outcome: str, reason: str, now: int) -> Turn:
+def _claimed(book: Book, turn: Turn) -> list[InboxItem]:
+    found = [book.inbox[each] for each in turn.inbox_ids if each in book.inbox]
+    return [item for item in found if item.status == CLAIMED]
+
+
+def _break_off(book: Book, turn: Turn, outcome: str, reason: str, op: ops.Begin | ops.Revoke) -> Turn:
     text = closing_text(outcome, reason)
-    closing = MessageDraft(role=ASSISTANT, content=text, kind=KIND_CLOSING, timestamp=now)
-    book.store(turn, [*_unanswered(_open(book, turn), now), closing], now)
-    return _end(book, turn, outcome, reason, now)
+    closing = MessageDraft(role=ASSISTANT, content=text, kind=KIND_CLOSING, timestamp=op.now)
+    book.store(turn, [*_unanswered(open_calls(book, turn), op.now), closing], op.now)
+    return _end(book, turn, outcome, reason, op)
 
 
-def take_away(book: Book, lineage_id: LineageId, outcome: str, reason: str, now: int) -> Turn | None:
+def take_away(book: Book, op: ops.Revoke) -> Turn | None:
+    lineage_id = op.lineage_id
     lease, turn = book.leases[lineage_id], active(book, lineage_id)
     free = {"holder": None, "acquired_at": None, "expires_at": None}
     book.leases[lineage_id] = attrs.evolve(lease, token=lease.token + 1, renewals=0, **free)  # type: ignore[arg-type]
-    ended = None if turn is None else _break_off(book, turn, outcome, reason, now)
+    ended = None if turn is None else _break_off(book, turn, op.outcome, op.reason, op)
     if turn is not None or lease.holder is not None:
         book.change(lineage_id)
     return ended
@@ -108,12 +120,12 @@ def begin(book: Book, op: ops.Begin) -> ops.BeginResult:
         return _begun(book, known, None)
     if lease.holder is not None and lease.stamp != op.presumed_dead:
         return ops.Busy(lease=lease)
-    items = () if op.maintenance else _claimable(book, op)
+    dead = active(book, lineage.id)
+    items = () if op.maintenance else _claimable(book, op, dead)
     if not isinstance(items, tuple):
         return items
-    dead = active(book, lineage.id)
     if dead is not None:
-        dead = _break_off(book, dead, "interrupted", "its process ended", op.now)
+        dead = _break_off(book, dead, "interrupted", "its process ended", op)
     book.leases[lineage.id] = Lease(
         lineage_id=lineage.id,
         token=lease.token + 1,
@@ -124,7 +136,7 @@ def begin(book: Book, op: ops.Begin) -> ops.BeginResult:
         ttl_ms=op.ttl_ms,
     )
     for item in items:
-        book.said_at(lineage.id, item.source)
+        book.said_at(lineage.id, item.source, op.now)
     tip = book.sessions[lineage.tip]
     if tip.ended_at is not None and not op.maintenance:
         book.sessions[tip.id] = attrs.evolve(tip, ended_at=None, end_reason=None)
@@ -146,8 +158,7 @@ def begin(book: Book, op: ops.Begin) -> ops.BeginResult:
     )
     for item in items:
         book.set_item(item, status=CLAIMED, attempts=item.attempts + 1)
-    there = {row.inbox_id for row in book.rows[lineage.id]}
-    book.store(turn, [draft for draft in op.drafts if items and draft.inbox_id not in there], op.now)
+    book.store(turn, _to_store(book, op) if items else [], op.now)
     tip, frozen = book.sessions[lineage.tip], op.snapshot
     if frozen is not None and tip.model is tip.model_config is tip.system_prompt is None:
         book.sessions[tip.id] = attrs.evolve(tip, **attrs.asdict(frozen))
@@ -157,8 +168,18 @@ def begin(book: Book, op: ops.Begin) -> ops.BeginResult:
     return _begun(book, turn, dead)
 
 
-def _claimable(book: Book, op: ops.Begin) -> tuple[InboxItem, ...] | ops.NotYourTurn | ops.Changed | ops.NothingWaiting:
-    waiting = [item for item in book.waiting(lineage_id=op.lineage_id) if item.id not in op.passed_over]
+def _to_store(book: Book, op: ops.Begin) -> list[MessageDraft]:
+    there = {row.inbox_id for row in book.rows[op.lineage_id]}
+    new = [draft for draft in op.drafts if draft.inbox_id not in there]
+    return [*new, op.note] if op.note is not None and len(new) < len(op.drafts) else new
+
+
+def _claimable(
+    book: Book, op: ops.Begin, dead: Turn | None
+) -> tuple[InboxItem, ...] | ops.NotYourTurn | ops.Changed | ops.NothingWaiting:
+    queue = {item.id: item for item in book.waiting(lineage_id=op.lineage_id)}
+    queue |= {item.id: item for item in _claimed(book, dead) if item.id in op.again} if dead is not None else {}
+    waiting = [queue[each] for each in sorted(queue) if each not in op.passed_over]
     wanted = [draft.inbox_id for draft in op.drafts]
     if not waiting or not wanted:
         return ops.NothingWaiting()
@@ -173,12 +194,14 @@ def _claimable(book: Book, op: ops.Begin) -> tuple[InboxItem, ...] | ops.NotYour
 
 def _begun(book: Book, turn: Turn, interrupted: Turn | None) -> ops.Begun:
     lineage = book.lineages[turn.lineage_id]
+    rows = {row.inbox_id: row for row in book.rows[lineage.id] if row.inbox_id is not None}
+    notes = [row for row in book.rows[lineage.id] if row.turn_id == turn.id and row.kind == KIND_RECOVERY]
     return ops.Begun(
         turn=turn,
         lease=book.leases[lineage.id],
         session=book.sessions[lineage.tip],
-        items=tuple(book.inbox[each] for each in turn.inbox_ids),
-        rows=tuple(row for row in book.rows[lineage.id] if row.inbox_id in turn.inbox_ids),
+        items=tuple(book.inbox[each] for each in turn.inbox_ids if each in book.inbox),
+        rows=(*(rows[each] for each in turn.inbox_ids if each in rows), *notes[:1]),
         interrupted=interrupted,
         version=lineage.version,
     )
@@ -202,25 +225,39 @@ def renew(book: Book, op: ops.Renew) -> Lease:
 
 def append(book: Book, op: ops.Append) -> tuple[MessageId, ...]:
     turn = _fenced(book, op.fence)
-    _check(_open(book, turn), op.drafts)
+    _check(open_calls(book, turn), op.drafts)
     _check_once(book, turn, op.drafts)
+    _steer(book, turn, op)
     ids = book.store(turn, op.drafts, op.now)
     book.change(turn.lineage_id)
     return ids
 
 
+def _steer(book: Book, turn: Turn, op: ops.Append) -> None:
+    steered = [draft for draft in op.drafts if draft.inbox_id is not None]
+    if any(draft.role != USER for draft in steered):
+        raise IllegalMessage("only a user row holds an accepted message")
+    for draft in steered:
+        item = next((item for item in book.waiting(lineage_id=turn.lineage_id) if item.id == draft.inbox_id), None)
+        if item is None:
+            raise Conflict(f"message {draft.inbox_id} does not wait here")
+        book.said_at(turn.lineage_id, item.source, op.now)
+        book.settle(item, SETTLED, op.now, attempts=item.attempts + 1)
+        turn = book.turns[turn.id] = attrs.evolve(turn, inbox_ids=(*turn.inbox_ids, item.id))
+
+
 def finish(book: Book, op: ops.Finish) -> ops.Finished:
     turn = _fenced(book, op.fence)
     split = next((place for place, draft in enumerate(op.drafts) if draft.role != TOOL), len(op.drafts))
-    left = _check(_open(book, turn), op.drafts[:split])
+    left = _check(open_calls(book, turn), op.drafts[:split])
     _check({}, op.drafts[split:])
     _check_once(book, turn, op.drafts)
     ids = book.store(turn, op.drafts[:split], op.now)
     book.store(turn, _unanswered(left, op.now), op.now)
     ids += book.store(turn, op.drafts[split:], op.now)
     for usage in op.usage:
-        _add_usage(book, turn, usage)
-    _end(book, turn, op.outcome, op.reason, op.now)
+        _add_usage(book, turn, usage, op.now)
+    _end(book, turn, op.outcome, op.reason, op)
     lease = book.leases[turn.lineage_id]
     book.leases[turn.lineage_id] = attrs.evolve(lease, holder=None, acquired_at=None, expires_at=None)
     if op.touch:
@@ -233,16 +270,17 @@ def revoke(book: Book, op: ops.Revoke) -> Turn | None:
     lineage_id = book.lineage(op.lineage_id).id
     if op.expected is not None and op.expected != book.leases[lineage_id].stamp:
         return None
-    return take_away(book, lineage_id, op.outcome, op.reason, op.now)
+    return take_away(book, op)
 
 
 def record_usage(book: Book, op: ops.RecordUsage) -> None:
     if op.turn_id in book.turns:
-        _add_usage(book, book.turns[op.turn_id], op.usage)
+        _add_usage(book, book.turns[op.turn_id], op.usage, op.now)
 
 
-def _add_usage(book: Book, turn: Turn, usage: Usage) -> None:
-    book.usage.setdefault(turn.id, []).append(usage)
+def _add_usage(book: Book, turn: Turn, usage: Usage, now: int) -> None:
+    recorded = RecordedUsage(usage=usage, at=now, late=turn.outcome != ACTIVE)
+    book.usage.setdefault(turn.id, []).append(recorded)
     session = book.sessions[turn.session_id]
     more = attrs.asdict(usage, filter=lambda field, value: field.name != "model" and value is not None)
     sums = {name: number + (getattr(session, name) or 0) for name, number in more.items()}

@@ -22,7 +22,7 @@ from hermes_hookspecs.testing.scene import (
     saying,
 )
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
-from hermes_hookspecs.turns import Usage
+from hermes_hookspecs.turns import RecordedUsage, Usage
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ports.store import Store
@@ -105,7 +105,8 @@ class FinishTests(StoreFixtures):
 
         scene.finish(begun, usage=(first, second))
 
-        assert store.usage(begun.turn.id) == (first, second)
+        recorded = [(each.usage, each.at, each.late) for each in store.usage(begun.turn.id)]
+        assert recorded == [(first, scene.now, False), (second, scene.now, False)]
         session = scene.tip(entry.lineage_id)
         assert (session.input_tokens, session.output_tokens) == (15, 7)
         assert (session.cache_read_tokens, session.cache_write_tokens) == (None, None)
@@ -126,9 +127,12 @@ class FinishTests(StoreFixtures):
         scene.revoke(entry.lineage_id)
         version = scene.lineage(entry.lineage_id).version
 
-        scene.run(RecordUsage(turn_id=begun.turn.id, usage=Usage(output_tokens=3), now=scene.now))
+        scene.clock.advance(5)
+        late = Usage(output_tokens=3)
 
-        assert store.usage(begun.turn.id) == (Usage(output_tokens=3),)
+        scene.run(RecordUsage(turn_id=begun.turn.id, usage=late, now=scene.now))
+
+        assert store.usage(begun.turn.id) == (RecordedUsage(usage=late, at=scene.now, late=True),)
         assert scene.tip(entry.lineage_id).output_tokens == 3
         assert scene.lineage(entry.lineage_id).version == version
 

@@ -12,7 +12,7 @@ from hermes_hookspecs.inbox import PENDING, QUARANTINED, SUPERSEDED, WITHDRAWN
 from hermes_hookspecs.messages import Attachment
 from hermes_hookspecs.operations import Accept, Claim, Withdraw
 from hermes_hookspecs.state import ABSENT, StateUpdate
-from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, binding, holder_at, releasing
+from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, binding, holder_at, key_of, releasing
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
@@ -164,6 +164,48 @@ class InboxTests(StoreFixtures):
         assert [item.id for item in store.waiting(entry.lineage_id)] == [message]
         assert scene.begin(entry.lineage_id, message).items[0].id == message
 
+    @pytest.mark.parametrize("named", [True, False], ids=["named", "routed"])
+    @pytest.mark.parametrize("state", ["waits", "runs"])
+    def test_a_message_for_an_idle_lineage_is_refused_by_a_busy_one(
+        self, store: Store, scene: Scene, state: str, named: bool
+    ) -> None:
+        entry = scene.enter()
+        inbox_id = scene.accept("first", OTHER_KEY, lineage_id=entry.lineage_id)
+        if state == "runs":
+            scene.begin(entry.lineage_id, inbox_id)
+        lineage_id = entry.lineage_id if named else None
+        draft = scene.incoming(
+            identities=("a",), only_if_idle=True, lineage_id=lineage_id, session_key=key_of("x") if named else KEY
+        )
+
+        busy, plain = _accept(scene, draft, scene.incoming(identities=("b",)))
+
+        assert (busy.id, busy.duplicate, busy.refused) == (None, False, "busy")
+        assert plain.refused == ""
+        for item in store.waiting(entry.lineage_id):
+            scene.run(Withdraw(ids=(item.id,), now=scene.now))
+        scene.revoke(entry.lineage_id)
+        (later,) = _accept(scene, draft)
+        assert (later.duplicate, later.refused) == (False, "")
+
+    def test_only_messages_and_turns_make_a_lineage_busy(self, scene: Scene) -> None:
+        scene.talk(scene.enter())
+        scene.accept("/stop", kind="control")
+        scene.accept("", error="broken")
+        scene.accept("elsewhere", OTHER_KEY)
+
+        taken, second = _accept(scene, *(scene.incoming(only_if_idle=True) for _ in range(2)))
+
+        assert (taken.refused, second.refused) == ("", "busy")
+
+    def test_a_duplicate_is_told_so_even_by_a_busy_lineage(self, scene: Scene) -> None:
+        scene.enter()
+        first = scene.accept(identities=("a",))
+
+        (again,) = _accept(scene, scene.incoming(identities=("a",), only_if_idle=True))
+
+        assert (again.id, again.duplicate, again.refused) == (first, True, "")
+
     def test_an_unreadable_item_is_quarantined_and_known(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()
         inbox_id = scene.accept("", error="broken card", identities=("a",))
@@ -240,9 +282,10 @@ class InboxTests(StoreFixtures):
         target = scene.enter(OTHER_KEY)
         waits = scene.accept()
 
-        store.apply(binding(scene, KEY, target.lineage_id))
+        bound = store.apply(binding(scene, KEY, target.lineage_id))
 
         assert [item.id for item in store.waiting(target.lineage_id)] == [waits]
+        assert (target.superseded, bound.superseded) == (0, 0)
 
     def test_bind_without_carrying_settles_the_older_rows(self, store: Store, scene: Scene) -> None:
         scene.enter()
@@ -251,9 +294,9 @@ class InboxTests(StoreFixtures):
         control = scene.accept("/resume", kind="control")
         younger = scene.accept("young")
 
-        store.apply(binding(scene, KEY, target.lineage_id, carry=False, control_id=control))
+        bound = store.apply(binding(scene, KEY, target.lineage_id, carry=False, control_id=control))
 
-        assert scene.status(older) == SUPERSEDED
+        assert (scene.status(older), bound.superseded) == (SUPERSEDED, 1)
         assert [item.id for item in store.waiting(target.lineage_id)] == [younger]
 
     def test_rows_of_a_claimed_key_follow(self, store: Store, scene: Scene) -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from hermes_hookspecs.testing.completeness import CompleteSuite
 from hermes_hookspecs.testing.storage.concurrency import ConcurrencyTests
+from hermes_hookspecs.testing.storage.controls import ControlTests
 from hermes_hookspecs.testing.storage.finishes import FinishTests
 from hermes_hookspecs.testing.storage.inbox import InboxTests
 from hermes_hookspecs.testing.storage.leases import LeaseTests
 from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
+from hermes_hookspecs.testing.storage.outbox import InboundTests, OutboxTests, PeopleTests
+from hermes_hookspecs.testing.storage.presence import PresenceTests, WorkTests
+from hermes_hookspecs.testing.storage.recovery import EndingTests, RecoveryTests
 from hermes_hookspecs.testing.storage.rooms import RoomTests, StrangerTests
 from hermes_hookspecs.testing.storage.routes import RouteTests
+from hermes_hookspecs.testing.storage.sending import SendingTests, ThreadTests
 from hermes_hookspecs.testing.storage.state import FeedTests, LifeTests, StateTests
+from hermes_hookspecs.testing.storage.steering import SteeringTests
+from hermes_hookspecs.testing.storage.sweep import SweepTests
 from hermes_hookspecs.testing.storage.texts import TextTests
 from hermes_hookspecs.testing.storage.transcripts import AccessTests, LegalityTests, TranscriptTests
 from hermes_hookspecs.testing.storage.turns import BeginTests
@@ -23,8 +30,20 @@ class StorageSuite(
     TitleTests,
     LineageTests,
     InboxTests,
+    ControlTests,
     BeginTests,
+    RecoveryTests,
+    SteeringTests,
     FinishTests,
+    EndingTests,
+    OutboxTests,
+    SendingTests,
+    ThreadTests,
+    InboundTests,
+    PeopleTests,
+    PresenceTests,
+    WorkTests,
+    SweepTests,
     LeaseTests,
     LegalityTests,
     TranscriptTests,

@@ -125,20 +125,19 @@ class BeginTests(StoreFixtures):
 
     def test_a_user_row_that_is_there_already_is_not_stored_again(self, scene: Scene) -> None:
         entry = scene.enter()
-        running = scene.ask(entry, "one")
-        steered, waits = scene.accept("two"), scene.accept("three")
-        row = MessageDraft(role=USER, content="two", sent="steered: two", timestamp=7, inbox_id=steered)
-        scene.append(running, row)
-        scene.finish(running)
+        tried, waits = scene.accept("two"), scene.accept("three")
+        row = MessageDraft(role=USER, content="two", sent="first: two", timestamp=7, inbox_id=tried)
+        first = scene.begin(entry.lineage_id, drafts=(row,))
+        scene.finish(first, again=frozenset({tried}))
 
-        begun = scene.begin(entry.lineage_id, steered, waits)
+        begun = scene.begin(entry.lineage_id, tried, waits)
 
         assert [(row.inbox_id, row.sent, row.turn_id) for row in begun.rows] == [
-            (steered, "steered: two", running.turn.id),
+            (tried, "first: two", first.turn.id),
             (waits, None, begun.turn.id),
         ]
-        assert scene.texts(entry.lineage_id) == ["one", "two", "three"]
-        assert scene.lineage(entry.lineage_id).message_count == scene.tip(entry.lineage_id).message_count == 3
+        assert scene.texts(entry.lineage_id) == ["two", "three"]
+        assert scene.lineage(entry.lineage_id).message_count == scene.tip(entry.lineage_id).message_count == 2
 
     @pytest.mark.parametrize("end", ["interrupted", "revoked", "failed"])
     def test_a_message_whose_turn_broke_off_does_not_wait_again(self, store: Store, scene: Scene, end: str) -> None:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
+from hermes_core.storage.sqlite.handlers.deliveries import cells_of, store_deliveries
 from hermes_core.storage.sqlite.handlers.tips import reopen_tip, said_at
 from hermes_core.storage.sqlite.handlers.transcript import ReadyRows, message_of, store_rows
 from hermes_core.storage.sqlite.handlers.turn_ends import break_off
 from hermes_core.storage.sqlite.queries import inbox, lineages, transcripts, turns
 from hermes_core.storage.sqlite.rows import holder_text, ids_text
 from hermes_hookspecs.errors import SessionNotFound
+from hermes_hookspecs.inbox import CLAIMED, PENDING
 from hermes_hookspecs.operations import Begun, Busy, Changed, NothingWaiting, NotYourTurn
 from hermes_hookspecs.turns import ACTIVE, INTERRUPTED, Lease, LeaseStamp, Turn
 
@@ -19,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hermes_core.storage.sqlite.transaction import Transaction
-    from hermes_hookspecs.ids import LineageId, SessionId
+    from hermes_hookspecs.ids import SessionId, TurnId
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import Begin, BeginResult
+    from hermes_hookspecs.sessions import Session
 
-    StandRow = tuple[int, SessionId, int, int, str | None, str | None]
+    StandRow = tuple[int, SessionId, int, int, str | None, TurnId | None]
 
 __all__ = ["begin"]
 
@@ -57,6 +60,7 @@ FREEZE = """
 def begin(operation: Begin) -> Callable[[Transaction], BeginResult]:
     """Work of :class:`~hermes_hookspecs.operations.Begin`."""
     holder = holder_text(operation.holder)
+    deliveries = cells_of(operation.deliveries)
 
     def work(tx: Transaction) -> BeginResult:
         found = tx.one(STAND, (operation.lineage_id,))
@@ -69,24 +73,23 @@ def begin(operation: Begin) -> Callable[[Transaction], BeginResult]:
             lease = turns.lease(tx, operation.lineage_id)
             if lease is not None:
                 return Busy(lease=lease)
-        items = [] if operation.maintenance else _choose(tx, operation)
+        again = [] if turn_id is None else _again(tx, operation, turn_id)
+        items = [] if operation.maintenance else _choose(tx, operation, again)
         if not isinstance(items, list):
             return items
-        interrupted = break_off(tx, lineage_no, INTERRUPTED, DEAD, operation.now) if turn_id is not None else None
-        if not operation.maintenance:
-            _go_on(tx, operation.lineage_id, items)
+        interrupted = None
+        if turn_id is not None:
+            back = frozenset([item.id for item in again])
+            interrupted = break_off(tx, lineage_no, INTERRUPTED, DEAD, operation.now, again=back)
+            store_deliveries(tx, deliveries, operation.now)
+        _go_on(tx, operation, items)
         turn, rows, version = _start(tx, operation, items, holder, lineage_no=lineage_no, tip=tip, token=token + 1)
-        snapshot = operation.snapshot
-        if snapshot is not None:
-            tx.run(FREEZE, (snapshot.model, snapshot.model_config, snapshot.system_prompt, tip))
-        session = lineages.session_of(tx, tip)
-        if session is None:
-            raise SessionNotFound(operation.lineage_id)
+        session = _frozen(tx, operation, tip)
         return Begun(
             turn=turn,
             lease=_lease(operation, token + 1),
             session=session,
-            items=tuple([attrs.evolve(item, status="claimed", attempts=item.attempts + 1) for item in items]),
+            items=tuple([attrs.evolve(item, status=CLAIMED, attempts=item.attempts + 1) for item in items]),
             rows=rows,
             interrupted=interrupted,
             version=version,
@@ -95,17 +98,36 @@ def begin(operation: Begin) -> Callable[[Transaction], BeginResult]:
     return work
 
 
-def _go_on(tx: Transaction, lineage_id: LineageId, items: Sequence[InboxItem]) -> None:
+def _go_on(tx: Transaction, operation: Begin, items: Sequence[InboxItem]) -> None:
     """The lineage is spoken in again: an ended tip is reopened, and what is said elsewhere makes it private."""
-    reopen_tip(tx, lineage_id)
+    if not operation.maintenance:
+        reopen_tip(tx, operation.lineage_id)
     for source in {item.source for item in items}:
-        said_at(tx, lineage_id, source)
+        said_at(tx, operation.lineage_id, source, operation.now)
 
 
-def _choose(tx: Transaction, operation: Begin) -> list[InboxItem] | NotYourTurn | Changed | NothingWaiting:
-    """The rows that the drafts name, when they are the oldest and belong together."""
+def _again(tx: Transaction, operation: Begin, dead: TurnId) -> list[InboxItem]:
+    """The rows of the dead turn that are to wait once more."""
+    if not operation.again:
+        return []
+    turn = turns.turn(tx, dead)
+    claimed = () if turn is None else turn.inbox_ids
+    found = [inbox.item(tx, inbox_id) for inbox_id in claimed if inbox_id in operation.again]
+    return [
+        item
+        for item in found
+        if item is not None and item.status == CLAIMED and item.lineage_id == operation.lineage_id
+    ]
+
+
+def _choose(
+    tx: Transaction, operation: Begin, again: Sequence[InboxItem]
+) -> list[InboxItem] | NotYourTurn | Changed | NothingWaiting:
+    """The rows that the drafts name, when they are the oldest and belong together; ``again`` waits like the others."""
     drafts, passed_over = operation.drafts, operation.passed_over
     found = inbox.waiting(tx, operation.lineage_id, len(drafts) + len(passed_over) + 1)
+    if again:
+        found = tuple(sorted((*found, *again), key=lambda item: item.id))
     waiting = [item for item in found if item.id not in passed_over]
     if not waiting or not drafts:
         return NothingWaiting()
@@ -113,7 +135,8 @@ def _choose(tx: Transaction, operation: Begin) -> list[InboxItem] | NotYourTurn 
     oldest = waiting[0]
     if oldest.id != wanted[0]:
         item = None if wanted[0] is None or wanted[0] in passed_over else inbox.item(tx, wanted[0])
-        return NotYourTurn(item=oldest) if item is not None and _waits(item, operation) else Changed()
+        waits = item is not None and (_waits(item, operation) or item.id in [each.id for each in again])
+        return NotYourTurn(item=oldest) if waits else Changed()
     chosen = waiting[: len(wanted)]
     if [item.id for item in chosen] != wanted or any(_address(item) != _address(oldest) for item in chosen):
         return Changed()
@@ -121,7 +144,7 @@ def _choose(tx: Transaction, operation: Begin) -> list[InboxItem] | NotYourTurn 
 
 
 def _waits(item: InboxItem, operation: Begin) -> bool:
-    return item.lineage_id == operation.lineage_id and item.status == "pending" and item.kind != "control"
+    return item.lineage_id == operation.lineage_id and item.status == PENDING and item.kind != "control"
 
 
 def _address(item: InboxItem) -> tuple[str, str | None, str | None]:
@@ -166,7 +189,9 @@ def _start(
     drafts = operation.drafts if items else ()
     # A retry finds the user row of the first try.
     fresh = [draft for draft in drafts if tx.one(STORED, (lineage_no, draft.inbox_id)) is None]
-    rows = ReadyRows(fresh)
+    retried = len(fresh) < len(drafts)
+    note = [operation.note] if retried and operation.note is not None else []
+    rows = ReadyRows([*fresh, *note])
     taken = tx.one(
         TAKE_LEASE,
         {
@@ -185,11 +210,22 @@ def _start(
     for item in items:
         tx.run(CLAIM, (item.id,))
     ids = store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)
-    if len(fresh) == len(drafts):
-        stored = tuple([message_of(draft, number, turn) for draft, number in zip(fresh, ids, strict=True)])
-    else:
-        stored = transcripts.rows_of_turn(tx, lineage_no, operation.lineage_id, turn.inbox_ids)
+    stored = tuple([message_of(draft, number, turn) for draft, number in zip([*fresh, *note], ids, strict=True)])
+    if retried:
+        users = transcripts.user_rows(tx, lineage_no, operation.lineage_id, turn.inbox_ids)
+        stored = users + stored[len(fresh) :]
     return turn, stored, cast("tuple[int]", taken)[0]  # the row was there a statement ago
+
+
+def _frozen(tx: Transaction, operation: Begin, tip: SessionId) -> Session:
+    """The session that goes on, with what its first turn freezes."""
+    snapshot = operation.snapshot
+    if snapshot is not None:
+        tx.run(FREEZE, (snapshot.model, snapshot.model_config, snapshot.system_prompt, tip))
+    session = lineages.session_of(tx, tip)
+    if session is None:
+        raise SessionNotFound(operation.lineage_id)
+    return session
 
 
 def _turn(operation: Begin, items: Sequence[InboxItem], tip: SessionId, token: int) -> Turn:
@@ -235,7 +271,9 @@ def _begun_before(tx: Transaction, operation: Begin, lineage_no: int, tip: Sessi
     if turn is None or lease is None or session is None or version is None:
         raise SessionNotFound(operation.lineage_id)
     items = [inbox.item(tx, inbox_id) for inbox_id in turn.inbox_ids]
-    rows = transcripts.rows_of_turn(tx, lineage_no, operation.lineage_id, turn.inbox_ids) if items else ()
+    rows = transcripts.user_rows(tx, lineage_no, operation.lineage_id, turn.inbox_ids) if items else ()
+    if operation.note is not None and any(row.turn_id != turn.id for row in rows):
+        rows += transcripts.newest_of_kind(tx, lineage_no, operation.lineage_id, operation.note.kind)
     return Begun(
         turn=turn,
         lease=lease,

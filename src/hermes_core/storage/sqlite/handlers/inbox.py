@@ -1,12 +1,15 @@
 """Acceptance and withdrawal of messages."""
 
+# ruff: noqa: S608 - statements are put together from constants of this module, values are always bound
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.handlers.plugin_state import put
 from hermes_core.storage.sqlite.rows import attachments_text, holder_text, source_text, strings_text
-from hermes_hookspecs.inbox import PENDING, QUARANTINED, AcceptResult
+from hermes_hookspecs.inbox import CONTROL, INTERNAL, PENDING, QUARANTINED, AcceptResult
+from hermes_hookspecs.outbox import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["accept", "withdraw"]
 
-CONTROL = "control"
 KNOWN = "SELECT inbox_id FROM inbox_identities WHERE identity = ?"
 WAITING = """
     SELECT count(*) FROM (
@@ -26,22 +28,31 @@ WAITING = """
     )
 """
 # A draft that knows its lineage says so; otherwise the route decides.
-INSERT = """
+LINEAGE = "coalesce(?2, (SELECT lineage_id FROM routes WHERE key = ?1))"
+BUSY = f"""
+    SELECT 1 WHERE EXISTS (SELECT 1 FROM lineages WHERE id = {LINEAGE} AND lease_holder IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM inbox WHERE lineage_id = {LINEAGE} AND status = 'pending' AND kind <> 'control')
+"""
+INSERT = f"""
     INSERT INTO inbox (session_key, lineage_id, kind, status, accepted_at, platform, account_id, terminal, identities,
-        waiter, error, source, text, attachments)
-    VALUES (?1, coalesce(?2, (SELECT lineage_id FROM routes WHERE key = ?1)), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-        ?12, ?13, ?14)
+        waiter, error, source, text, attachments, settled_at)
+    VALUES (?1, {LINEAGE}, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 """
 REMEMBER = "INSERT OR IGNORE INTO inbox_identities VALUES (?, ?)"
+# What waits for word from there may be sent again; what is being sent need not wait for more.
+HEARD_FROM = """
+    UPDATE outbox SET due_at = iif(awaits_inbound, ?, due_at), awaits_inbound = 0, inbound_seen = 1
+    WHERE settled_at IS NULL AND (awaits_inbound = 1 OR status = 'sending') AND address = ?
+"""
 WITHDRAW = "UPDATE inbox SET status = 'withdrawn', settled_at = ? WHERE id = ? AND status = 'pending'"
 
 
 def accept(operation: Accept) -> Callable[[Transaction], tuple[AcceptResult, ...]]:
     """Work of :class:`~hermes_hookspecs.operations.Accept`."""
-    drafts = [(draft, _cells(draft)) for draft in operation.drafts]
+    drafts = [(draft, _cells(draft), address_of(draft.source)) for draft in operation.drafts]
 
     def work(tx: Transaction) -> tuple[AcceptResult, ...]:
-        results = tuple([_accept_one(tx, draft, cells, operation.max_waiting) for draft, cells in drafts])
+        results = tuple([_accept_one(tx, operation, *draft) for draft in drafts])
         for update in operation.state:
             put(tx, update, operation.now)
         return results
@@ -66,22 +77,37 @@ def _cells(draft: InboxDraft) -> tuple[SQLiteValue, ...]:
         source_text(draft.source),
         draft.text,
         attachments_text(draft.attachments),
+        draft.accepted_at if draft.error else None,
     )
 
 
-def _accept_one(tx: Transaction, draft: InboxDraft, cells: tuple[SQLiteValue, ...], max_waiting: int) -> AcceptResult:
+def _accept_one(
+    tx: Transaction, operation: Accept, draft: InboxDraft, cells: tuple[SQLiteValue, ...], address: str
+) -> AcceptResult:
     for identity in draft.identities:
         known = tx.one(KNOWN, (identity,))
         if known is not None:
             return AcceptResult(id=cast("tuple[InboxId]", known)[0], duplicate=True)  # the column of KNOWN
+    refused = _refused(tx, draft, operation.max_waiting)
+    if refused:
+        return AcceptResult(id=None, refused=refused)
+    inbox_id = cast("InboxId", tx.insert(INSERT, cells))  # the rowid is the id
+    if draft.identities:
+        tx.run_many(REMEMBER, [(identity, inbox_id) for identity in draft.identities])
+    if draft.kind != INTERNAL:
+        tx.run(HEARD_FROM, (operation.now, address))
+    return AcceptResult(id=inbox_id)
+
+
+def _refused(tx: Transaction, draft: InboxDraft, max_waiting: int) -> str:
+    """Why a draft is not taken, empty when it is."""
+    if draft.only_if_idle and tx.one(BUSY, (draft.session_key, draft.lineage_id)) is not None:
+        return "busy"
     if draft.kind != CONTROL and not draft.error:
         (waiting,) = cast("tuple[int]", tx.one(WAITING, (draft.session_key, max_waiting)))  # a count
         if waiting >= max_waiting:
-            return AcceptResult(id=None, refused=f"{max_waiting} messages wait already")
-    inbox_id = cast("InboxId", tx.insert(INSERT, cells))  # the rowid is the inbox id
-    if draft.identities:
-        tx.run_many(REMEMBER, [(identity, inbox_id) for identity in draft.identities])
-    return AcceptResult(id=inbox_id)
+            return f"{max_waiting} messages wait already"
+    return ""
 
 
 def withdraw(operation: Withdraw) -> Callable[[Transaction], int]:

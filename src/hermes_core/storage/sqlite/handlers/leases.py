@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from hermes_core.storage.sqlite.handlers.deliveries import cells_of, store_deliveries
 from hermes_core.storage.sqlite.handlers.turn_ends import revoke_lease
 from hermes_core.storage.sqlite.queries.turns import LEASE, read_lease
 from hermes_hookspecs.errors import LeaseLost, SessionNotFound
@@ -43,6 +44,7 @@ def renew(operation: Renew) -> Callable[[Transaction], Lease]:
 
 def revoke(operation: Revoke) -> Callable[[Transaction], Turn | None]:
     """Work of :class:`~hermes_hookspecs.operations.Revoke`."""
+    deliveries = cells_of(operation.deliveries)
 
     def work(tx: Transaction) -> Turn | None:
         found = tx.one(STAMP, (operation.lineage_id,))
@@ -52,6 +54,10 @@ def revoke(operation: Revoke) -> Callable[[Transaction], Turn | None]:
         expected = operation.expected
         if expected is not None and (token, renewals) != (expected.token, expected.renewals):
             return None
-        return revoke_lease(tx, lineage_no, operation.outcome, operation.reason, operation.now)
+        now = operation.now
+        ended = revoke_lease(tx, lineage_no, operation.outcome, operation.reason, now, again=operation.again)
+        if ended is not None:
+            store_deliveries(tx, deliveries, now)
+        return ended
 
     return work

@@ -38,6 +38,8 @@ REMOVE = (
     "DELETE FROM usage WHERE turn_id IN (SELECT id FROM turns WHERE lineage_id = ?)",
     "DELETE FROM turns WHERE lineage_id = ?",
     "DELETE FROM inbox WHERE lineage_id = ?",
+    "DELETE FROM outbox_parts WHERE delivery_id IN (SELECT id FROM outbox WHERE lineage_id = ?)",
+    "DELETE FROM outbox WHERE lineage_id = ?",
     "DELETE FROM plugin_state WHERE lineage_id = ?",
 )
 REMOVE_MESSAGES = "DELETE FROM messages WHERE lineage_no = ?"

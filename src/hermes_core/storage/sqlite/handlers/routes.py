@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import attrs
+
 from hermes_core.storage.sqlite.handlers.entries import lead
 from hermes_core.storage.sqlite.handlers.tips import bump, end_tip, reopen_tip, said_at
 from hermes_core.storage.sqlite.handlers.turn_ends import revoke_lease
@@ -67,20 +69,21 @@ def bind_route(operation: BindRoute) -> Callable[[Transaction], SessionEntry]:
             raise SessionNotFound(target)
         left = _leads_to(tx, key)
         _check(operation, left)
+        superseded = 0
         if left != target:
             lead(tx, operation, target)
             if not operation.carry:
-                tx.run(SUPERSEDE_LEFT, (now, key, left, _before(operation.control_id)))
+                superseded = tx.run(SUPERSEDE_LEFT, (now, key, left, _before(operation.control_id)))
             tx.run(CARRY, (target, key, left))
             if left is not None:
                 end_tip(tx, left, "session_switch", now)
-        said_at(tx, target, operation.source)
+        said_at(tx, target, operation.source, now)
         if reopen_tip(tx, target):
             bump(tx, target)
         entry = entry_of_lineage(tx, key, target)
         if entry is None:
             raise SessionNotFound(target)
-        return entry
+        return attrs.evolve(entry, superseded=superseded)
 
     return work
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.cleaning import clean, drafts_are_clean
+from hermes_core.storage.sqlite.handlers.deliveries import cells_of, store_deliveries
 from hermes_core.storage.sqlite.handlers.legality import calls_left_open
+from hermes_core.storage.sqlite.handlers.steering import take_steered
 from hermes_core.storage.sqlite.handlers.transcript import ReadyRows, store_rows, synthetic_results
 from hermes_core.storage.sqlite.handlers.turn_ends import settle_turn
 from hermes_core.storage.sqlite.handlers.usage import add_usage
@@ -76,6 +78,8 @@ def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
         operation = clean(operation)
     fence, drafts, now = operation.fence, operation.drafts, operation.now
     rows = ReadyRows(drafts)
+    if any(draft.inbox_id is not None for draft in drafts):
+        return lambda tx: _append_looking(tx, fence, drafts, rows, now)
     try:
         open_behind = open_calls_text(calls_left_open((), drafts))
     except IllegalMessage:
@@ -96,21 +100,25 @@ def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
 def _append_looking(
     tx: Transaction, fence: Fence, drafts: tuple[MessageDraft, ...], rows: ReadyRows, now: int
 ) -> tuple[MessageId, ...]:
-    """Append where calls may be open, or the lease gone."""
+    """Append where calls may be open, accepted messages come in, or the lease is gone."""
     lineage_no, tip, turn_no, waiting = _fenced(tx, fence)
     left = calls_left_open(read_open_calls(waiting), drafts)
+    steered = [draft for draft in drafts if draft.inbox_id is not None]
+    if steered:
+        take_steered(tx, fence, steered, now)
     tx.run(COUNT, (now, len(rows), rows.calls, open_calls_text(left), lineage_no))
     return store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)
 
 
 def finish(operation: Finish) -> Callable[[Transaction], Finished]:
     """Work of :class:`~hermes_hookspecs.operations.Finish`."""
-    if not (_is_clean(operation) and operation.reason.isascii() and not operation.usage):
+    if not (_is_clean(operation) and operation.reason.isascii() and not operation.usage and not operation.deliveries):
         operation = clean(operation)
     fence, now = operation.fence, operation.now
     split = next((n for n, draft in enumerate(operation.drafts) if draft.role != TOOL), len(operation.drafts))
     results, rest = operation.drafts[:split], operation.drafts[split:]
     result_rows, last_rows = ReadyRows(results), ReadyRows(rest)
+    deliveries = cells_of(operation.deliveries)
 
     def work(tx: Transaction) -> Finished:
         lineage_no, tip, turn_no, waiting = _fenced(tx, fence)
@@ -128,7 +136,8 @@ def finish(operation: Finish) -> Callable[[Transaction], Finished]:
         stored = [store_rows(tx, part, lineage_no=lineage_no, session_id=tip, turn_no=turn_no) for part in parts]
         for usage in operation.usage:
             add_usage(tx, fence.turn_id, tip, usage, now, late=False)
-        settle_turn(tx, turn_no, operation.outcome, operation.reason, now)
+        settle_turn(tx, turn_no, operation.outcome, operation.reason, now, again=operation.again)
+        store_deliveries(tx, deliveries, now)
         return Finished(message_ids=stored[0] + stored[2], version=version)
 
     return work

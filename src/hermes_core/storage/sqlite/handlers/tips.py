@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.rows import room_text
 
@@ -23,7 +23,7 @@ REOPEN = """
     WHERE id = (SELECT tip FROM lineages WHERE id = ?) AND ended_at IS NOT NULL
 """
 BUMP = "UPDATE lineages SET version = version + 1 WHERE id = ?"
-MAKE_PRIVATE = "UPDATE lineages SET room = NULL WHERE id = ? AND room IS NOT NULL AND room IS NOT ?"
+MAKE_PRIVATE = "UPDATE lineages SET room = NULL WHERE id = ? AND room IS NOT NULL AND room IS NOT ? RETURNING no"
 NOTE = "INSERT INTO changes (kind, lineage_no, at) VALUES (?, ?, ?)"
 
 
@@ -38,9 +38,11 @@ def reopen_tip(tx: Transaction, lineage_id: LineageId) -> bool:
     return tx.run(REOPEN, (lineage_id,)) > 0
 
 
-def said_at(tx: Transaction, lineage_id: LineageId, source: SessionSource) -> None:
-    """Make a lineage private once something of it is said elsewhere than in its room."""
-    tx.run(MAKE_PRIVATE, (lineage_id, room_text(source)))
+def said_at(tx: Transaction, lineage_id: LineageId, source: SessionSource, now: int) -> None:
+    """Make a lineage private once something of it is said elsewhere than in its room, and tell the change feed."""
+    changed = tx.one(MAKE_PRIVATE, (lineage_id, room_text(source)))
+    if changed is not None:
+        note_lineage(tx, cast("tuple[int]", changed)[0], now)  # what MAKE_PRIVATE returns
 
 
 def bump(tx: Transaction, lineage_id: LineageId) -> None:

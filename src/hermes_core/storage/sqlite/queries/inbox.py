@@ -1,37 +1,56 @@
 """Rows of the inbox."""
 
+# ruff: noqa: S608 - statements are put together from constants of this module, values are always bound
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hermes_core.storage.sqlite.rows import read_attachments, read_holder, read_source, read_strings
+from hermes_core.storage.sqlite.rows import read_attachments, read_holder, read_outcome, read_source, read_strings
 from hermes_hookspecs.inbox import InboxItem
 from hermes_hookspecs.source import Entrance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hermes_core.storage.sqlite.transaction import Reader, SQLiteValue
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
 
     Text = str | None
     ItemRow = tuple[
-        InboxId, SessionKey, str, str, str, Text, str, int, Text, Text, str, LineageId | None, Text, str, int, str
-    ]
+        InboxId, SessionKey, str, str, str, Text, str, int, Text, Text, str, LineageId | None, Text, str, int, str,
+        Text,
+    ]  # fmt: skip
 
-__all__ = ["item", "waiting", "waiting_of_key"]
+__all__ = ["controls", "item", "quarantined", "unrouted", "waiting", "waiting_of_key", "work"]
 
 ITEM = """
     SELECT id, session_key, source, platform, account_id, terminal, text, accepted_at, identities, attachments, kind,
-        lineage_id, waiter, status, attempts, error
+        lineage_id, waiter, status, attempts, error, outcome
     FROM inbox
 """
 WAITING = f"{ITEM} WHERE lineage_id = ? AND status = 'pending' AND kind <> 'control' ORDER BY id LIMIT ?"
 WAITING_OF_KEY = f"{ITEM} WHERE session_key = ? AND status = 'pending' AND kind <> 'control' ORDER BY id LIMIT ?"
 
+# What nobody waits for in its own call, by the account that it came in at.
+OF_ACCOUNT = "platform = ? AND account_id = ? AND waiter IS NULL"
+WORK = f"""
+    SELECT lineage_id, min(id) FROM inbox
+    WHERE {OF_ACCOUNT} AND status = 'pending' AND kind <> 'control' AND lineage_id IS NOT NULL GROUP BY lineage_id
+"""
+UNROUTED = f"""
+    {ITEM} WHERE {OF_ACCOUNT} AND status = 'pending' AND kind <> 'control' AND lineage_id IS NULL ORDER BY id LIMIT ?
+"""
+CONTROLS = f"""
+    {ITEM} WHERE {OF_ACCOUNT} AND kind = 'control' AND status IN ('pending', 'applied') ORDER BY id LIMIT ?
+"""
+QUARANTINED = f"{ITEM} WHERE status = 'quarantined' ORDER BY id DESC LIMIT ?"
+
 
 def _item(row: tuple[SQLiteValue, ...]) -> InboxItem:
     (
         inbox_id, key, source, platform, account, terminal, text, accepted, identities, attachments, kind, lineage_id,
-        waiter, status, attempts, error,
+        waiter, status, attempts, error, outcome,
     ) = cast("ItemRow", row)  # columns of ITEM  # fmt: skip
     return InboxItem(
         id=inbox_id,
@@ -48,6 +67,7 @@ def _item(row: tuple[SQLiteValue, ...]) -> InboxItem:
         status=status,
         attempts=attempts,
         error=error,
+        outcome=read_outcome(outcome),
     )
 
 
@@ -65,3 +85,38 @@ def waiting(reader: Reader, lineage_id: LineageId, limit: int) -> tuple[InboxIte
 def waiting_of_key(reader: Reader, key: SessionKey, limit: int) -> tuple[InboxItem, ...]:
     """Pending messages of a key, oldest first, also those without a lineage."""
     return tuple(map(_item, reader.all(WAITING_OF_KEY, (key, max(limit, 0)))))
+
+
+def work(reader: Reader, entrances: Iterable[Entrance], limit: int) -> tuple[LineageId, ...]:
+    """Lineages with pending messages of these entrances that nobody waits for, longest waiting first."""
+    oldest: dict[LineageId, int] = {}
+    for account in _accounts(entrances):
+        for lineage_id, inbox_id in cast("list[tuple[LineageId, int]]", reader.all(WORK, account)):  # columns of WORK
+            oldest[lineage_id] = min(inbox_id, oldest.get(lineage_id, inbox_id))
+    return tuple(sorted(oldest, key=oldest.__getitem__)[: max(limit, 0)])
+
+
+def unrouted(reader: Reader, entrances: Iterable[Entrance], limit: int) -> tuple[InboxItem, ...]:
+    """Pending messages of these entrances without a lineage, oldest first."""
+    return _of_accounts(reader, UNROUTED, entrances, limit)
+
+
+def controls(reader: Reader, entrances: Iterable[Entrance], limit: int) -> tuple[InboxItem, ...]:
+    """Commands of these entrances that nobody waits for and that are not done, oldest first."""
+    return _of_accounts(reader, CONTROLS, entrances, limit)
+
+
+def _of_accounts(reader: Reader, sql: str, entrances: Iterable[Entrance], limit: int) -> tuple[InboxItem, ...]:
+    most = max(limit, 0)
+    found = [_item(row) for account in _accounts(entrances) for row in reader.all(sql, (*account, most))]
+    return tuple(sorted(found, key=lambda item: item.id)[:most])
+
+
+def _accounts(entrances: Iterable[Entrance]) -> set[tuple[str, str]]:
+    """Platform and account of each; who waits at a terminal waits in the same call."""
+    return {(entrance.platform, entrance.account_id) for entrance in entrances}
+
+
+def quarantined(reader: Reader, limit: int) -> tuple[InboxItem, ...]:
+    """Rows that could not be read, newest first."""
+    return tuple(map(_item, reader.all(QUARANTINED, (max(limit, 0),))))

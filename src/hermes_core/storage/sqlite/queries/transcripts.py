@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         InboxId | None, Text, int,
     ]  # fmt: skip
 
-__all__ = ["last_messages", "messages", "rows_of_turn", "scan"]
+__all__ = ["last_messages", "messages", "newest_of_kind", "scan", "user_rows"]
 
 COLUMNS = """m.id, m.session_id, m.turn_no, m.role, m.content, m.timestamp, m.sent, m.tool_calls, m.tool_call_id,
     m.tool_name, m.token_count, m.finish_reason, m.reasoning, m.kind, m.inbox_id, m.attachments, m.hidden"""
@@ -127,13 +127,19 @@ def last_messages(
     return _in_lineage(reader, rows, lineage_id)
 
 
-def rows_of_turn(
-    reader: Reader, lineage_no: int, lineage_id: LineageId, inbox_ids: Sequence[int]
-) -> tuple[Message, ...]:
-    """The user rows that hold these accepted messages, in order of storing: for operations."""
+def user_rows(reader: Reader, lineage_no: int, lineage_id: LineageId, inbox_ids: Sequence[int]) -> tuple[Message, ...]:
+    """The rows that hold these accepted messages, in the order of ``inbox_ids``: for operations."""
     marks = ", ".join("?" * len(inbox_ids))
     rows = reader.all(f"{MESSAGES} AND m.inbox_id IN ({marks})", (lineage_no, *inbox_ids))
-    return tuple(sorted(_in_lineage(reader, rows, lineage_id), key=lambda row: row.id))
+    places = {inbox_id: place for place, inbox_id in enumerate(inbox_ids)}
+    found = _in_lineage(reader, rows, lineage_id)
+    return tuple(sorted(found, key=lambda row: places.get(cast("int", row.inbox_id), 0)))  # the condition says so
+
+
+def newest_of_kind(reader: Reader, lineage_no: int, lineage_id: LineageId, kind: str) -> tuple[Message, ...]:
+    """The newest row of a kind in a lineage, if there is one: for operations that know that it is near the end."""
+    rows = reader.all(f"{MESSAGES} AND m.kind = ? ORDER BY m.id DESC LIMIT 1", (lineage_no, kind))
+    return _in_lineage(reader, rows, lineage_id)
 
 
 def scan(

@@ -7,13 +7,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.queries.access import visible
-from hermes_core.storage.sqlite.rows import read_holder, read_ids
+from hermes_core.storage.sqlite.rows import read_calls, read_holder, read_ids, read_open_calls
 from hermes_hookspecs.source import Entrance
-from hermes_hookspecs.turns import Lease, Turn, Usage
+from hermes_hookspecs.turns import Lease, RecordedUsage, Turn, Usage
 
 if TYPE_CHECKING:
     from hermes_core.storage.sqlite.transaction import Reader, SQLiteValue
     from hermes_hookspecs.ids import LineageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.messages import ToolCall
     from hermes_hookspecs.principal import Principal
 
     Text = str | None
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     ]  # fmt: skip
     LeaseRow = tuple[LineageId, int, int, Text, Number, Number, Number]
 
-__all__ = ["LEASE", "lease", "leases", "read_lease", "turn", "turns", "usage"]
+__all__ = ["LEASE", "active_turn", "lease", "leases", "open_calls", "read_lease", "turn", "turns", "usage"]
 
 TURN = """
     SELECT t.id, t.lineage_id, t.session_id, t.token, t.platform, t.account_id, t.terminal, t.session_key, t.user_id,
@@ -37,8 +38,15 @@ LEASES = f"""
     SELECT {LEASE} FROM turns AS t CROSS JOIN lineages AS l ON l.id = t.lineage_id
     WHERE t.outcome = 'active' AND l.lease_holder IS NOT NULL ORDER BY l.lease_acquired_at, l.id
 """
+OPEN_CALLS = """
+    SELECT l.open_calls, (
+        SELECT m.tool_calls FROM messages AS m
+        WHERE m.lineage_no = l.no AND m.tool_calls IS NOT NULL ORDER BY m.id DESC LIMIT 1
+    )
+    FROM lineages AS l WHERE l.id = ? AND l.turn_no IS NOT NULL AND l.open_calls IS NOT NULL
+"""
 USAGE = """
-    SELECT model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, estimated_cost_usd
+    SELECT at, late, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, estimated_cost_usd
     FROM usage WHERE turn_id = ? ORDER BY id
 """
 
@@ -82,16 +90,33 @@ def turns(reader: Reader, lineage_id: LineageId, principal: Principal) -> tuple[
     return tuple(map(_turn, rows))
 
 
-def usage(reader: Reader, turn_id: TurnId) -> tuple[Usage, ...]:
+def active_turn(reader: Reader, lineage_id: LineageId) -> Turn | None:
+    """The turn of a lineage that has not ended."""
+    row = reader.one(f"{TURN} WHERE t.lineage_id = ? AND t.outcome = 'active'", (lineage_id,))
+    return None if row is None else _turn(row)
+
+
+def open_calls(reader: Reader, lineage_id: LineageId) -> tuple[ToolCall, ...]:
+    """The calls of the active turn that have no result yet, in order."""
+    row = reader.one(OPEN_CALLS, (lineage_id,))
+    if row is None:
+        return ()
+    waiting, calls = cast("tuple[Text, Text]", row)  # columns of OPEN_CALLS
+    open_ids = {call_id for call_id, _ in read_open_calls(waiting)}
+    # Calls are open only behind the newest row with calls.
+    return tuple(call for call in read_calls(calls) if call.id in open_ids)
+
+
+def usage(reader: Reader, turn_id: TurnId) -> tuple[RecordedUsage, ...]:
     """What was recorded of a turn, in order."""
     return tuple(_usage(row) for row in reader.all(USAGE, (turn_id,)))
 
 
-def _usage(row: tuple[SQLiteValue, ...]) -> Usage:
-    model, tokens_in, tokens_out, cache_read, cache_write, cost = cast(
-        "tuple[Text, Number, Number, Number, Number, float | None]", row
+def _usage(row: tuple[SQLiteValue, ...]) -> RecordedUsage:
+    at, late, model, tokens_in, tokens_out, cache_read, cache_write, cost = cast(
+        "tuple[int, int, Text, Number, Number, Number, Number, float | None]", row
     )  # columns of USAGE
-    return Usage(
+    usage_of_call = Usage(
         model=model,
         input_tokens=tokens_in,
         output_tokens=tokens_out,
@@ -99,6 +124,7 @@ def _usage(row: tuple[SQLiteValue, ...]) -> Usage:
         cache_write_tokens=cache_write,
         estimated_cost_usd=cost,
     )
+    return RecordedUsage(usage=usage_of_call, at=at, late=bool(late))
 
 
 def read_lease(row: tuple[SQLiteValue, ...]) -> Lease:

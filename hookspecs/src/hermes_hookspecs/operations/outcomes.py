@@ -1,0 +1,48 @@
+"""What the effect of a control row did, in the form that is stored with the row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.inbox import ControlOutcome
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.operations.operation import Operation
+
+__all__ = ["outcome_of"]
+
+
+def outcome_of(effect: Operation[object] | None, result: object) -> ControlOutcome:
+    """Return the outcome of an effect from the operation and what it returned.
+
+    :raises ValueError: the operation is none that a control row may have as its effect.
+    """
+    from hermes_hookspecs.operations.lineages import BindRoute, Released, ReleaseRoute, Rename, SetFlags
+    from hermes_hookspecs.operations.turns import Revoke
+    from hermes_hookspecs.sessions import Lineage, SessionEntry
+    from hermes_hookspecs.turns import Turn
+
+    if effect is None:
+        return ControlOutcome()
+    if isinstance(effect, ReleaseRoute) and isinstance(result, Released):
+        left = result.lineage
+        return ControlOutcome(
+            lineage_id=None if left is None else left.id,
+            session_id=None if left is None else left.tip,
+            stopped=None if result.stopped is None else result.stopped.id,
+            superseded=result.superseded,
+        )
+    if isinstance(effect, BindRoute) and isinstance(result, SessionEntry):
+        return ControlOutcome(lineage_id=result.lineage_id, session_id=result.session_id, superseded=result.superseded)
+    if isinstance(effect, Revoke):
+        stopped = result if isinstance(result, Turn) else None
+        return ControlOutcome(
+            lineage_id=effect.lineage_id,
+            session_id=None if stopped is None else stopped.session_id,
+            stopped=None if stopped is None else stopped.id,
+        )
+    if isinstance(effect, Rename):
+        return ControlOutcome(lineage_id=effect.lineage_id, title=result if isinstance(result, str) else None)
+    if isinstance(effect, SetFlags) and isinstance(result, Lineage):
+        return ControlOutcome(lineage_id=effect.lineage_id, session_id=result.tip)
+    raise ValueError(f"{type(effect).__name__} is no effect of a control row")

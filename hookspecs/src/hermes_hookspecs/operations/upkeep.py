@@ -1,0 +1,63 @@
+"""Writes that keep a store tidy: who serves which entrance, and what is old enough to go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_hookspecs.operations.operation import Operation
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.source import Entrance
+    from hermes_hookspecs.turns import LeaseHolder
+
+__all__ = ["LeaveEntrances", "ServeEntrances", "Sweep", "Swept"]
+
+
+@attrs.frozen(kw_only=True)
+class ServeEntrances(Operation[None]):
+    """Say that a process serves entrances, or still does: their messages have somebody who answers.
+
+    Each call counts one beat of each entrance; entrances of the same process that are not named are left.
+    """
+
+    entrances: tuple[Entrance, ...]
+    holder: LeaseHolder
+    now: int
+
+
+@attrs.frozen(kw_only=True)
+class LeaveEntrances(Operation[None]):
+    """Say that processes serve nothing any more: the own one that ends, or others that are known to be dead."""
+
+    holders: tuple[LeaseHolder, ...]
+    now: int
+
+
+@attrs.frozen(kw_only=True)
+class Swept:
+    """What one sweep removed, rows of each kind. ``more``: the limit was reached, there may be more."""
+
+    inbox: int = 0
+    outbox: int = 0
+    state: int = 0
+    more: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Sweep(Operation[Swept]):
+    """Remove what has ended and is old; never anything that waits, is claimed, or is to be sent.
+
+    Gone are inbox rows that were settled before ``inbox_before``, with the identities by which a redelivery is known;
+    deliveries that were sent, failed or dropped before ``outbox_before``, with their parts; plugins' state that has
+    expired.
+
+    Attributes:
+        limit: most rows of each kind; a bounded step of a longer sweep.
+    """
+
+    now: int
+    inbox_before: int
+    outbox_before: int
+    limit: int = 500

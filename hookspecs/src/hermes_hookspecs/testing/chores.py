@@ -1,0 +1,160 @@
+"""What the state machine does beside conversations: messages that come in, commands, state, presence and sweeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from hermes_hookspecs import operations as ops
+from hermes_hookspecs.inbox import CONTROL, InboxDraft
+from hermes_hookspecs.source import Entrance, KeyPolicy
+from hermes_hookspecs.testing.play import Play
+from hermes_hookspecs.testing.scene import holder_at, source_at
+from hermes_hookspecs.testing.strategies import ENTRANCES, drafts_in, flags, keys, numbers, titles, updates
+
+if TYPE_CHECKING:
+    from hermes_hookspecs.ids import SessionKey
+    from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.state import StateUpdate
+    from hermes_hookspecs.testing.agreement import Side
+    from hermes_hookspecs.turns import LeaseHolder
+
+__all__ = ["ChoreRules"]
+
+EFFECTS = ("none", "release", "bind", "revoke", "rename", "flags")
+
+
+class ChoreRules(Play):
+    """Rules about the inbox, entrances and upkeep."""
+
+    # inbox
+    @rule(
+        drafts=st.lists(drafts_in, min_size=1, max_size=3),
+        most=st.sampled_from([1, 3, 100]),
+        state=st.lists(updates, max_size=1).map(tuple),
+    )
+    def accept(
+        self,
+        *,
+        drafts: list[tuple[SessionKey, SessionSource, str, tuple[str, ...], str, str, bool, LeaseHolder | None]],
+        most: int,
+        state: tuple[StateUpdate, ...],
+    ) -> None:
+        """Accept a batch."""
+        accepted = tuple(
+            InboxDraft(
+                session_key=key,
+                source=source,
+                entrance=Entrance(source.platform),
+                text=text,
+                accepted_at=self.now,
+                identities=identities,
+                kind=kind,
+                error=error,
+                only_if_idle=only_if_idle,
+                waiter=waiter,
+            )
+            for key, source, text, identities, kind, error, only_if_idle, waiter in drafts
+        )
+        self.run(lambda _side: ops.Accept(drafts=accepted, now=self.now, max_waiting=most, state=state))
+
+    @rule(chosen=st.lists(numbers, max_size=3, unique=True))
+    def withdraw(self, *, chosen: list[int]) -> None:
+        """Take back inbox rows."""
+        self.run(lambda side: ops.Withdraw(ids=tuple(side.inbox_id(each) for each in chosen), now=self.now))
+
+    @rule(
+        number=numbers,
+        waits=st.sampled_from([True, True, False]),
+        fresh=flags,
+        effect=st.sampled_from(EFFECTS),
+        key=keys,
+        lineage=numbers,
+        title=titles,
+        settle=flags,
+    )
+    def control(
+        self,
+        *,
+        number: int,
+        waits: bool,
+        fresh: bool,
+        effect: str,
+        key: SessionKey,
+        lineage: int,
+        title: str,
+        settle: bool,
+    ) -> None:
+        """Run the effect of a command, perhaps a new one, or of any row."""
+        if fresh:
+            self.accept_one(key, source_at(), "/command", kind=CONTROL)
+            number = -1
+        places = [place for place in range(self.sides[1].accepted()) if not waits or self._is_command(place)]
+        place = places[number % len(places)] if places else number
+
+        def build(side: Side) -> ops.Control:
+            inbox_id = side.inbox_id(place)
+            made = self._effect(side, effect, key=key, lineage=lineage, title=title, place=place)
+            return ops.Control(inbox_id=inbox_id, effect=made, now=self.now, settle=settle)
+
+        self.run(build)
+
+    def _is_command(self, place: int) -> bool:
+        item = self.oracle.inbox_item(self.sides[1].inbox_id(place))
+        return item is not None and item.kind == CONTROL
+
+    def _effect(
+        self, side: Side, name: str, *, key: SessionKey, lineage: int, title: str, place: int
+    ) -> ops.Operation[object] | None:
+        lineage_id, inbox_id = self.some_lineage(lineage), side.inbox_id(place)
+        effects: dict[str, ops.Operation[object] | None] = {
+            "none": None,
+            "release": ops.ReleaseRoute(key=key, now=self.now, reason="session_reset", control_id=inbox_id),
+            "bind": ops.BindRoute(
+                key=key,
+                key_version=1,
+                source=source_at(),
+                policy=KeyPolicy(),
+                lineage_id=lineage_id,
+                now=self.now,
+                carry=False,
+                control_id=inbox_id,
+            ),
+            "revoke": ops.Revoke(lineage_id=lineage_id, now=self.now, reason="/stop"),
+            "rename": ops.Rename(lineage_id=lineage_id, title=title, origin="user", now=self.now),
+            "flags": ops.SetFlags(lineage_id=lineage_id, now=self.now, pinned=True),
+        }
+        return effects[name]
+
+    # state
+    @rule(chosen=st.lists(updates, min_size=1, max_size=2), number=st.none() | numbers, ttl=st.none() | st.just(1500))
+    def put_state(self, *, chosen: list[StateUpdate], number: int | None, ttl: int | None) -> None:
+        """Write state of a plugin."""
+        lineage_id = None if number is None else self.some_lineage(number)
+        expires_at = None if ttl is None else self.now + ttl
+        written = tuple(attrs.evolve(each, lineage_id=lineage_id, expires_at=expires_at) for each in chosen)
+        self.run(lambda _side: ops.PutState(updates=written, now=self.now))
+
+    # upkeep
+    @rule(
+        entrances=st.lists(st.sampled_from(ENTRANCES), min_size=1, max_size=2, unique=True).map(tuple),
+        pid=st.sampled_from([1, 2]),
+        place=st.sampled_from(["pts-1", "pts-2"]),
+        leaves=flags,
+    )
+    def serve(self, *, entrances: tuple[Entrance, ...], pid: int, place: str, leaves: bool) -> None:
+        """Say that a process serves entrances, or leaves."""
+        holder = holder_at(place, pid)
+        if leaves:
+            self.run(lambda _side: ops.LeaveEntrances(holders=(holder,), now=self.now))
+        else:
+            self.run(lambda _side: ops.ServeEntrances(entrances=entrances, holder=holder, now=self.now))
+
+    @rule(age=st.sampled_from([0, 1000, 10**9]), ahead=st.sampled_from([0, 1]), limit=st.sampled_from([1, 2, 500]))
+    def sweep(self, *, age: int, ahead: int, limit: int) -> None:
+        """Remove what ended some time ago."""
+        before = self.now - age + ahead
+        self.run(lambda _side: ops.Sweep(now=self.now, inbox_before=before, outbox_before=before, limit=limit))

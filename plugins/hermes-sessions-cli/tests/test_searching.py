@@ -1,0 +1,191 @@
+"""``hermes sessions search`` and ``hermes search index`` over a real store."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from hermes_cli.parser import parse
+from hermes_cli.search_table import SEARCH_COMMANDS
+from hermes_core.search.desk import SearchDesk
+from hermes_core.search.scan import ScanIndex
+from hermes_hookspecs.cli import CliCall
+from hermes_hookspecs.errors import ConfigError, SessionError, SessionNotFound
+from hermes_hookspecs.ports.care import Finding
+
+COMMANDS = {command.path: command for command in SEARCH_COMMANDS}
+
+
+class Damaged(ScanIndex):
+    name = "toy"
+
+    def verify(self):
+        return (Finding(kind="search-index", subject="toy", text="3 rows \x1b[31mare missing", severity="error"),)
+
+    def rebuild(self, *, progress=None):
+        progress(1, 2)
+        return 2
+
+
+class Source:
+    name = "toy"
+    backends = ()
+
+    def open(self, store):
+        return Damaged(store)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def run(app):
+    """Return a function that runs one search command: its words, then its tokens; gives status, stdout and stderr."""
+
+    def run(path, *tokens, sources=(), width=None):
+        command = COMMANDS[tuple(path.split())]
+        desk = SearchDesk(lambda: app.store, lambda: sources, lambda line: None)
+        out, err = io.StringIO(), Terminal() if width else io.StringIO()
+        module, _, name = command.run.partition(":")
+        function = getattr(__import__(module, fromlist=[name]), name)
+        status = function(CliCall(app=desk, values=parse(command, tokens), out=out, err=err, width=width))
+        return status, out.getvalue(), err.getvalue()
+
+    return run
+
+
+def test_a_hit_is_shown_with_its_session_and_a_marked_snippet(run, say):
+    said = say("昨天的数据库迁移", "fine")
+
+    status, out, err = run("sessions search", "数据库")
+
+    assert status == 0
+    assert said.entry.session_id in out
+    assert "昨天的>>>数据库<<<迁移" in out
+    assert "row by row" in err
+
+
+def test_on_a_terminal_hits_are_coloured_and_escapes_are_not(run, say):
+    say("a needle \x1b[2J and ESC")
+
+    _status, out, _err = run("sessions search", "needle", width=80)
+
+    assert "\x1b[1;33mneedle\x1b[0m" in out
+    assert "\x1b[2J" not in out
+
+
+def test_words_are_joined_and_all_must_be_there(run, say):
+    say("alpha and beta")
+
+    assert run("sessions search", "alpha", "beta")[0] == 0
+    assert run("sessions search", "alpha", "gamma")[0] == 1
+    assert run("sessions search", "--", "--dry-run")[0] == 1
+
+
+def test_nothing_found_is_said_on_stderr(run, say):
+    say("alpha")
+
+    status, out, err = run("sessions search", "gamma")
+
+    assert (status, out) == (1, "")
+    assert "nothing was found" in err
+
+
+def test_json_has_the_names_of_the_original(run, say):
+    say("alpha 部署")
+
+    status, out, _err = run("sessions search", "部署", "--json", "--limit", "3", "--sort", "newest")
+
+    data = json.loads(out)
+    assert (status, data["success"], data["mode"], data["count"]) == (0, True, "discover", 1)
+    assert data["results"][0]["snippet"] == "alpha >>>部署<<<"
+
+
+def test_around_and_session_scroll_and_read(run, say):
+    say("one")
+    say("two\n  second line")
+    (found,) = json.loads(run("sessions search", "two", "--json")[1])["results"]
+
+    read = run("sessions search", "--session", found["session_id"])[1]
+    around = run(
+        "sessions search", "--session", found["session_id"], "--around", str(found["match_message_id"]), "--window", "1"
+    )[1]
+
+    assert "user> one" in read
+    assert f"> [{found['match_message_id']}] user> two\n          second line" in around
+    assert "1 message before" in around
+
+
+def test_without_a_query_conversations_are_listed(run, say):
+    said = say("alpha")
+
+    status, out, _err = run("sessions search")
+
+    assert status == 0
+    assert said.entry.session_id in out
+    assert len(out.splitlines()) == 1
+
+
+def test_filters_reach_the_search(run, say):
+    say("alpha", "an answer with omega")
+
+    assert run("sessions search", "omega", "--role", "user")[0] == 1
+    assert run("sessions search", "omega", "--role", "user", "--role", "assistant")[0] == 0
+    assert run("sessions search", "alpha", "--source", "slack")[0] == 1
+    assert run("sessions search", "alpha", "--since", "1d")[0] == 0
+    assert run("sessions search", "alpha", "--until", "1d")[0] == 1
+    assert run("sessions search", "alpha", "--since", "2020-01-01", "--until", "2199-01-01T10:00")[0] == 0
+    assert run("sessions search", "alpha", "--until", "2020-01-01")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (('"open',), "never closed"),
+        (("NOT", "x"), "leave out"),
+        (("x", "--since", "soon"), "--since wants a date"),
+        (("x", "--around", "3"), "wants --session"),
+    ],
+)
+def test_a_mistake_is_a_usage_error(run, tokens, said):
+    with pytest.raises(ConfigError, match=said) as caught:
+        run("sessions search", *tokens)
+
+    assert caught.value.exit_code == 2
+
+
+def test_unknown_sessions_and_rows_are_errors(run, say):
+    said = say("alpha")
+
+    with pytest.raises(SessionNotFound):
+        run("sessions search", "--session", "nobody")
+    with pytest.raises(SessionError):
+        run("sessions search", "--session", said.entry.session_id, "--around", "99999")
+
+
+def test_the_index_tells_of_itself(run):
+    plain, as_json = run("search index status")[1], run("search index status", "--json")[1]
+
+    assert plain.startswith("index  none")
+    assert json.loads(as_json)["index"].startswith("none")
+
+
+def test_a_damaged_index_is_told_and_rebuilt_with_progress(run):
+    status, out, _err = run("search index verify", sources=[Source()])
+    rebuilt = run("search index rebuild", sources=[Source()], width=80)
+    as_json = run("search index verify", "--json", sources=[Source()])
+
+    assert status == as_json[0] == 1
+    assert "error: 3 rows" in out
+    assert "\x1b" not in out
+    assert (rebuilt[0], rebuilt[1]) == (0, "the index toy holds 2 messages\n")
+    assert json.loads(as_json[1])[0]["severity"] == "error"
+
+
+def test_a_sound_index_is_sound(run):
+    assert run("search index verify") == (0, "the index is sound\n", "")
+    assert json.loads(run("search index rebuild", "--json")[1]) == {"index": "scan", "messages": 0}

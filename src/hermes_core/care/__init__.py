@@ -1,0 +1,1 @@
+"""Care of the store: who holds what, what is wrong, what can be put right, and copies."""

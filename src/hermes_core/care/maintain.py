@@ -1,0 +1,54 @@
+"""One round of maintenance: dead turns are closed, what is old goes, who has died serves nothing any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_core.leases import holder_lives
+from hermes_hookspecs.operations import LeaveEntrances, Sweep
+from hermes_hookspecs.ports.desks import Maintained
+
+if TYPE_CHECKING:
+    from hermes_core.config.sections import Settings
+    from hermes_core.turns.service import TurnService
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ports.search import SearchIndex
+    from hermes_hookspecs.ports.store import Store
+
+__all__ = ["maintain"]
+
+MOST_SWEEPS = 20
+"""Bounded steps of one round; each is a transaction of its own."""
+INDEXING_S = 1.0
+"""Seconds of indexing in one round."""
+_DAY_MS = 86_400_000
+
+
+def maintain(store: Store, clock: Clock, settings: Settings, turns: TurnService, index: SearchIndex) -> Maintained:
+    """Do one round; a second one behind it finds nothing to do. Blocks for a bounded time.
+
+    :raises StorageError: the store cannot do it; what was done until then stays.
+    """
+    recovered = turns.recovery.close_dead_turns()
+    gone = tuple(one.holder for one in store.servers() if holder_lives(one.holder) is False)
+    if gone:
+        store.apply(LeaveEntrances(holders=gone, now=clock.now()))
+    swept, more = _sweep(store, clock, settings)
+    unindexed = index.catch_up(budget_s=INDEXING_S)
+    return Maintained(recovered=recovered, swept=swept, unindexed=unindexed, more=more or unindexed > 0)
+
+
+def _sweep(store: Store, clock: Clock, settings: Settings) -> tuple[int, bool]:
+    """Remove what is old, step by step; return how many rows went, and whether there may be more."""
+    now, removed = clock.now(), 0
+    operation = Sweep(
+        now=now,
+        inbox_before=now - int(settings.inbox.keep_days * _DAY_MS),
+        outbox_before=now - int(settings.outbox.keep_days * _DAY_MS),
+    )
+    for _ in range(MOST_SWEEPS):
+        swept = store.apply(operation)
+        removed += swept.inbox + swept.outbox + swept.state
+        if not swept.more:
+            return removed, False
+    return removed, True

@@ -1,0 +1,105 @@
+"""Serving entrances: one worker that answers, one deliverer that sends, both until they are told to leave."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from hermes_core.commands.controls import ControlRunner
+from hermes_core.outbox.deliverer import Deliverer
+from hermes_core.turns.serving import Serving
+from hermes_core.turns.worker import Worker
+from hermes_hookspecs.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hermes_core.profile import Profile
+    from hermes_core.turns.service import TurnService
+    from hermes_hookspecs.outbox import OpenedThread
+    from hermes_hookspecs.ports.agent import Agent
+    from hermes_hookspecs.ports.app import App
+    from hermes_hookspecs.ports.platform import ServedEntrance
+    from hermes_hookspecs.source import SessionSource
+
+__all__ = ["serve"]
+
+
+async def serve(
+    app: App,
+    profile: Profile,
+    turns: TurnService,
+    entrances: Sequence[ServedEntrance],
+    *,
+    agent: Agent | str | Callable[..., object] | None,
+    until_idle: bool,
+) -> None:
+    """Do what :meth:`~hermes_hookspecs.ports.app.App.work` says."""
+    if not entrances:
+        return
+    controls = ControlRunner(app, profile.hooks)
+    serving = Serving(
+        entrances=tuple(one.entrance for one in entrances),
+        agent=turns.agent(agent),
+        tools=profile.hooks.tools(),
+        commands=turns.command_names(),
+        desk=profile.desk,
+        settings=profile.settings,
+        run_control=controls.run,
+        waits_its_turn=controls.waits_its_turn,
+    )
+    limits = profile.settings.turns
+    worker = Worker(turns.engine, serving, parallel=limits.parallel, drain_s=limits.drain_s)
+    deliverer = Deliverer(
+        store=profile.store,
+        clock=profile.clock,
+        hooks=profile.hooks,
+        waker=turns.waker,
+        served=tuple(entrances),
+        settings=profile.settings.outbox,
+        ttl_s=limits.lease_ttl_s,
+        thread_route=lambda source: _thread_route(profile, source),
+    )
+    if until_idle:
+        await worker.run(until_idle=True)
+        await deliverer.until_idle()
+        return
+    await _both(worker, deliverer, limits.drain_s)
+
+
+async def _both(worker: Worker, deliverer: Deliverer, drain_s: float) -> None:
+    """Run both until cancelled, or until one of them fails; turns that end while leaving are still delivered.
+
+    :param drain_s: how long what is due by then may be sent; the rest stays in the outbox.
+    """
+    sending = asyncio.create_task(deliverer.run())
+    answering = asyncio.create_task(worker.run())
+    try:
+        await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (answering, sending):
+            if task.done():
+                task.result()
+    finally:
+        try:
+            await _ended(answering)
+            if not sending.done():
+                with suppress(TimeoutError, StorageError):
+                    async with asyncio.timeout(drain_s):
+                        await deliverer.until_idle()
+        finally:
+            await _ended(sending)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end; how it ended is told elsewhere."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _thread_route(profile: Profile, source: SessionSource) -> OpenedThread:
+    from hermes_hookspecs.outbox import OpenedThread
+
+    desk = profile.desk
+    home = desk.at_home(source)
+    return OpenedThread(key=desk.key(home), key_version=desk.keys.version, source=home, policy=desk.policy(home))

@@ -1,0 +1,1 @@
+"""Answers on their way: parts, order, retries, rate limits, delivery."""

@@ -1,0 +1,281 @@
+"""One delivery on its way: claimed, split once, sent part by part, each marked before the next one goes.
+
+A process may end between any two of these steps. What was claimed is found again by its owner; a part whose outcome
+nobody knows is asked for where the platform can tell, and is sent with a visible mark where it cannot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from logging import getLogger
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+
+from hermes_core.faultpoints import reach
+from hermes_core.leases import holder_here
+from hermes_core.outbox.hand import Hand, one_line
+from hermes_core.outbox.limits import retry_delay_s, sound_hint_s
+from hermes_core.outbox.parts import mark_repeat, parts_of
+from hermes_core.settling import settled
+from hermes_hookspecs.errors import AuthFailed, Conflict, HermesError, Rejected, RetryLater
+from hermes_hookspecs.operations import ClaimDelivery
+from hermes_hookspecs.outbox import address_of
+from hermes_hookspecs.ports.platform import Deferred, DeliveryPart, Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hermes_core.config.sections import OutboxSettings
+    from hermes_core.hooks import Hooks
+    from hermes_core.outbox.limits import AccountPace
+    from hermes_core.outbox.owners import OwnerWatch
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.outbox import Delivery, OpenedThread, StoredPart
+    from hermes_hookspecs.ports.platform import SendResult, ServedEntrance
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.source import SessionSource
+
+__all__ = ["Courier"]
+
+T = TypeVar("T")
+
+_log = getLogger(__name__)
+
+_LOOK_UPS = 3
+"""Failures after which a platform that does not say whether a part went out is not asked again."""
+
+
+class Courier:
+    """Sends deliveries of one served entrance, one at a time per call. For one event loop.
+
+    :param thread_route: returns the route of a thread that an answer opened, by the thread's source.
+    """
+
+    def __init__(
+        self,
+        served: ServedEntrance,
+        *,
+        store: Store,
+        clock: Clock,
+        hooks: Hooks,
+        settings: OutboxSettings,
+        pace: AccountPace,
+        owners: OwnerWatch,
+        thread_route: Callable[[SessionSource], OpenedThread | None],
+    ) -> None:
+        self._served = served
+        self._store = store
+        self._clock = clock
+        self._hooks = hooks
+        self._settings = settings
+        self._pace = pace
+        self._owners = owners
+        self._thread_route = thread_route
+        self._in_trouble = False
+
+    async def deliver(self, head: Delivery, *, presumed_dead: bool) -> None:
+        """Claim a delivery and send what is unsent of it; ends when it is sent, put back or given up.
+
+        Cancelled, it puts the delivery back first, due now; a part that was under way becomes uncertain.
+
+        :param presumed_dead: it is being sent by somebody who is gone.
+        :raises StorageError: the store takes nothing; the delivery stays as it is and is found again.
+        """
+        claim = ClaimDelivery(
+            delivery_id=head.id,
+            owner=holder_here(self._served.entrance, head.session_key),
+            expected_attempt=head.attempt,
+            now=self._clock.now(),
+            presumed_dead=presumed_dead,
+        )
+        claimed = await settled(self._store.perform(claim))
+        if claimed is None:
+            return
+        reach("deliver.claimed")
+        self._owners.claimed(claimed)
+        hand = Hand(claimed, store=self._store, clock=self._clock, hooks=self._hooks)
+        try:
+            await self._send_parts(hand)
+        except asyncio.CancelledError:
+            await hand.put_back()
+            raise
+        except Conflict as error:
+            _log.warning("delivery %d went to another sender meanwhile: %s", claimed.id, error)
+        self._owners.let_go(claimed.id)
+
+    # --- parts
+
+    async def _send_parts(self, hand: Hand) -> None:
+        if not hand.delivery.parts:
+            drafts = parts_of(hand.delivery.text, self._served.abilities)
+            if not drafts:
+                await hand.give_up("there is no text to send")
+                return
+            await hand.split(drafts)
+            reach("deliver.split")
+        address = address_of(hand.delivery.target)
+        for part in hand.delivery.parts:
+            if part.sent_at is not None:
+                continue
+            await asyncio.sleep(0)  # here a cancellation is felt, whatever the sender does
+            wait_s = self._pace.wait_s(address)
+            if wait_s > 0:
+                await hand.defer(hand.delivery.error, after_s=wait_s, quiet=True)
+                return
+            if not await self._send(hand, part, address):
+                return
+
+    async def _send(self, hand: Hand, part: StoredPart, address: str) -> bool:
+        """Send one part and write down what became of it; return whether the next one may go."""
+        try:
+            result = await self._result(hand, part, address)
+        except RetryLater as error:
+            hand.under_way = hand.under_way and error.maybe_sent
+            hint_s = sound_hint_s(error.after_s)
+            if hint_s is not None:
+                self._pace.pause(hint_s)
+            await self._retry(hand, error, hint_s=hint_s)
+        except AuthFailed as error:
+            hand.under_way = False
+            self._note_trouble(error)
+            self._pace.pause(self._settings.retry_most_s)
+            await hand.defer(one_line(error), after_s=self._settings.retry_most_s)
+        except Rejected as error:
+            hand.under_way = False
+            await hand.give_up(one_line(error))
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            await self._retry(hand, error)  # something inside the sender was cancelled, not we
+        except Exception as error:  # noqa: BLE001 - an adapter may raise anything: whether it went out is unknown
+            self._note_trouble(error)
+            await self._retry(hand, error)
+        else:
+            self._note_success()
+            return await self._take(hand, part, result)
+        return False
+
+    async def _result(self, hand: Hand, part: StoredPart, address: str) -> SendResult:
+        """Return how the part went out: in an attempt before this one, or now."""
+        abilities = self._served.abilities
+        outgoing = _outgoing(hand.delivery, part)
+        if outgoing.possible_repeat:
+            found, may_repeat = await self._look_up(hand.delivery, outgoing)
+            if found is not None:
+                return found
+            outgoing = attrs.evolve(outgoing, possible_repeat=may_repeat)
+        repeats = outgoing.possible_repeat and not abilities.idempotent_send
+        if repeats:
+            outgoing = attrs.evolve(outgoing, text=mark_repeat(outgoing.text, abilities.max_length))
+        hand.under_way = True
+        self._pace.note(address)
+        result = await self._in_time(self._served.sender.send(outgoing))
+        if isinstance(result, Sent):
+            return attrs.evolve(result, possible_repeat=result.possible_repeat or repeats)
+        if not isinstance(result, Deferred):
+            raise TypeError(f"the sender returned {type(result).__name__}, not Sent or Deferred")
+        return result
+
+    async def _look_up(self, delivery: Delivery, part: DeliveryPart) -> tuple[Sent | None, bool]:
+        """Return how an uncertain part went out before, and, where it is not found, whether it may have all the same.
+
+        :raises RetryLater: the platform does not say, and is asked again.
+        """
+        find: Callable[[DeliveryPart], Awaitable[Sent | None]] | None
+        find = getattr(self._served.sender, "find_sent", None)
+        if find is None or self._served.abilities.idempotent_send:
+            return None, True
+        try:
+            return await self._in_time(find(part)), False
+        except AuthFailed:
+            raise
+        except Rejected:
+            return None, True
+        except Exception as error:
+            if delivery.failures >= _LOOK_UPS:
+                return None, True
+            hint_s = error.after_s if isinstance(error, RetryLater) else None
+            raise RetryLater(f"nobody says whether it went out: {one_line(error)}", after_s=hint_s) from error
+
+    async def _in_time(self, work: Awaitable[T]) -> T:
+        limit_s = self._settings.send_timeout_s
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                return await work
+        except TimeoutError as error:
+            if limit.expired():
+                raise TimeoutError(f"no answer within {limit_s:g} s") from error
+            raise
+
+    # --- what became of it
+
+    async def _take(self, hand: Hand, part: StoredPart, result: SendResult) -> bool:
+        if isinstance(result, Sent):
+            reach("deliver.sent")
+            await hand.mark(part.index, result, self._opened(hand.delivery, result))
+            reach("deliver.marked")
+            return True
+        hand.under_way = False
+        if result.at is None:
+            await hand.defer(result.reason, after_s=0.0, awaits_inbound=True)
+        else:
+            # a time that is over by now must not make a loop
+            after_s = max((result.at - self._clock.now()) / 1000, self._settings.retry_first_s)
+            await hand.defer(result.reason, after_s=after_s)
+        return False
+
+    def _opened(self, delivery: Delivery, sent: Sent) -> OpenedThread | None:
+        if sent.opened_thread_id is None or delivery.lineage_id is None:
+            return None
+        try:
+            return self._thread_route(attrs.evolve(delivery.target, thread_id=sent.opened_thread_id))
+        except HermesError as error:
+            _log.warning("the thread that delivery %d opened has no route: %s", delivery.id, error)
+            return None
+
+    async def _retry(self, hand: Hand, error: BaseException, *, hint_s: float | None = None) -> None:
+        """Put a delivery back after a failure, or give it up when there were enough of them."""
+        failures = hand.delivery.failures + 1
+        if failures >= self._settings.attempts:
+            await hand.give_up(one_line(error))
+            return
+        after_s = retry_delay_s(
+            hand.delivery.key,
+            failures,
+            first_s=self._settings.retry_first_s,
+            most_s=self._settings.retry_most_s,
+            hint_s=hint_s,
+        )
+        await hand.defer(one_line(error), after_s=after_s, failed=True)
+
+    def _note_trouble(self, error: BaseException) -> None:
+        """Say once that the platform went away."""
+        if not self._in_trouble:
+            self._in_trouble = True
+            _log.warning("%s takes no deliveries: %s", self._served.entrance, one_line(error))
+
+    def _note_success(self) -> None:
+        """Say once that the platform is back."""
+        if self._in_trouble:
+            self._in_trouble = False
+            _log.info("%s takes deliveries again", self._served.entrance)
+
+
+def _outgoing(delivery: Delivery, part: StoredPart) -> DeliveryPart:
+    first_unsent = next(each.index for each in delivery.parts if each.sent_at is None)
+    return DeliveryPart(
+        target=delivery.target,
+        text=part.text,
+        key=part.key,
+        index=part.index,
+        count=len(delivery.parts),
+        format=part.format,
+        reply_to=delivery.target.message_id if part.index == 0 else None,
+        possible_repeat=delivery.uncertain and part.index == first_unsent,
+    )
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,173 @@
+"""A claimed delivery in hand: every write of the attempt that sends it."""
+
+from __future__ import annotations
+
+import asyncio
+from logging import getLogger
+from math import ceil
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+
+from hermes_core.settling import settled
+from hermes_hookspecs.errors import Conflict, StorageError, StoreStopped
+from hermes_hookspecs.operations import DeferDelivery, FailDelivery, MarkSent, SplitDelivery
+from hermes_hookspecs.outbox import SENT
+from hermes_hookspecs.source import Entrance
+
+if TYPE_CHECKING:
+    from hermes_core.hooks import Hooks
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.operations import Operation
+    from hermes_hookspecs.outbox import Delivery, OpenedThread, PartDraft
+    from hermes_hookspecs.ports.platform import Sent
+    from hermes_hookspecs.ports.store import Store
+
+__all__ = ["Hand", "one_line"]
+
+T = TypeVar("T")
+
+_log = getLogger(__name__)
+
+_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.05, 5.0
+_LONGEST_ERROR = 300
+_LONGEST_S = 366 * 86400.0
+"""Nobody means more: a platform that says so counts in another unit."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return what failed in one line, for the row and the log."""
+    text = " ".join(str(error).split())[:_LONGEST_ERROR]
+    return text or type(error).__name__
+
+
+class Hand:
+    """What one attempt holds. ``delivery`` is the row as this attempt wrote it last.
+
+    While the store takes no writes, every write is tried again until it does or the task is cancelled: what went out
+    and is not marked would go out twice.
+
+    :raises Conflict: (every write) the attempt is not the row's any more: somebody took the delivery over.
+    :raises StoreStopped: (every write) the store takes none until it is opened again.
+    """
+
+    def __init__(self, delivery: Delivery, *, store: Store, clock: Clock, hooks: Hooks) -> None:
+        self.delivery = delivery
+        self.under_way = False
+        """Whether a part left for the platform, and what became of it is not written yet."""
+        self._store = store
+        self._clock = clock
+        self._hooks = hooks
+
+    @property
+    def maybe_sent(self) -> bool:
+        """Return whether the first unsent part may have gone out, in this attempt or in an earlier one."""
+        return self.under_way or self.delivery.uncertain
+
+    async def split(self, drafts: tuple[PartDraft, ...]) -> None:
+        """Store the parts; a delivery that has some keeps them."""
+        stored = await self._write(
+            SplitDelivery(
+                delivery_id=self.delivery.id, attempt=self.delivery.attempt, parts=drafts, now=self._clock.now()
+            )
+        )
+        self.delivery = attrs.evolve(self.delivery, parts=stored)
+
+    async def mark(self, index: int, sent: Sent, opened: OpenedThread | None) -> None:
+        """Write down that a part went out; with the last one, tell it."""
+        mark = MarkSent(
+            delivery_id=self.delivery.id,
+            attempt=self.delivery.attempt,
+            index=index,
+            now=self._clock.now(),
+            platform_message_id=sent.platform_message_id,
+            possible_repeat=sent.possible_repeat,
+            state=sent.state,
+            opened=opened,
+        )
+        try:
+            self.delivery = await self._write(mark)
+        except Conflict as error:
+            if not sent.state:
+                raise
+            # it went out: what the adapter wanted to remember must not keep that from being written
+            _log.warning("delivery %d went out, but the adapter's state did not fit: %s", self.delivery.id, error)
+            self.delivery = await self._write(attrs.evolve(mark, state=()))
+        self.under_way = False
+        if self.delivery.status == SENT:
+            self._tell("sent")
+
+    async def defer(
+        self, error: str, *, after_s: float, awaits_inbound: bool = False, failed: bool = False, quiet: bool = False
+    ) -> None:
+        """Put the delivery back to be sent after ``after_s`` seconds. quiet: nobody is told."""
+        self.delivery = await self._write(
+            self._deferral(error, after_s=after_s, awaits_inbound=awaits_inbound, failed=failed)
+        )
+        if not quiet:
+            self._tell("deferred")
+
+    async def give_up(self, error: str) -> None:
+        """Fail the delivery for good, visibly; those behind it go on."""
+        self.delivery = await self._write(
+            FailDelivery(
+                delivery_id=self.delivery.id,
+                attempt=self.delivery.attempt,
+                now=self._clock.now(),
+                error=error,
+                maybe_sent=self.maybe_sent,
+            )
+        )
+        _log.warning(
+            "delivery %d to %s was given up after %d attempts: %s; `hermes outbox list` shows it",
+            self.delivery.id,
+            self.delivery.target.platform,
+            self.delivery.attempt,
+            error,
+        )
+        self._tell("failed")
+
+    async def put_back(self) -> None:
+        """Put the delivery back, due now, because its sender ends; tried once."""
+        try:
+            await settled(self._store.perform(self._deferral(self.delivery.error, after_s=0.0)))
+        except (Conflict, StorageError) as error:
+            _log.warning("delivery %d was in hand when its sender ended: %s", self.delivery.id, error)
+
+    def _deferral(
+        self, error: str, *, after_s: float, awaits_inbound: bool = False, failed: bool = False
+    ) -> DeferDelivery:
+        now = self._clock.now()
+        return DeferDelivery(
+            delivery_id=self.delivery.id,
+            attempt=self.delivery.attempt,
+            now=now,
+            due_at=now + ceil(min(after_s, _LONGEST_S) * 1000),
+            error=error,
+            awaits_inbound=awaits_inbound,
+            failed=failed,
+            maybe_sent=self.maybe_sent,
+        )
+
+    def _tell(self, status: str) -> None:
+        target = self.delivery.target
+        self._hooks.fire(
+            "hermes_after_delivery",
+            lineage_id=self.delivery.lineage_id,
+            entrance=Entrance(target.platform, target.account_id),
+            status=status,
+            attempts=self.delivery.attempt,
+        )
+
+    async def _write(self, operation: Operation[T]) -> T:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                return await settled(self._store.perform(operation))
+            except StoreStopped:
+                raise
+            except StorageError as error:
+                if pause_s == _FIRST_PAUSE_S:
+                    _log.warning("delivery %d could not be written, it is tried again: %s", self.delivery.id, error)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _MOST_PAUSE_S)

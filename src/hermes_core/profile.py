@@ -1,0 +1,185 @@
+"""An open profile: its settings, plugins, store, waker and turns, each opened when it is first needed.
+
+A command that only reads pays neither for plugins nor for an event loop.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from hermes_core.hooks import Hooks
+from hermes_core.sessions.desk import SessionDesk
+from hermes_hookspecs.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from hermes_core.config.sections import Settings
+    from hermes_core.inbox.acceptance import Acceptance
+    from hermes_core.plugins.host import PluginHost
+    from hermes_core.search.desk import SearchDesk
+    from hermes_core.turns.service import TurnService
+    from hermes_core.turns.waker import LocalWaker
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.source import Entrance, SessionSource
+
+__all__ = ["Profile"]
+
+
+class Profile:
+    """What an app holds. Thread-safe.
+
+    :param settings: effective settings. clock: ``None`` for the machine's.
+    """
+
+    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.home = str(settings.home)
+        self.profile = settings.profile
+        self.clock: Clock = clock if clock is not None else SystemClock()
+        self.hooks = Hooks(self._load_plugins)
+        self._lock = RLock()
+        self._store: Store | None = None
+        self._service: TurnService | None = None
+        self._closed = False
+        self._notices: list[str] = list(settings.notices)
+        self._passing: list[SessionSource] = []
+        self.desk = SessionDesk(lambda: self.store, self.hooks, settings, self.clock, self.wake_topic)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def store(self) -> Store:
+        """Return the store, opened at the first call. :raises StorageError: it cannot be opened."""
+        if self._store is None:
+            with self._lock:
+                if self._store is None:
+                    from hermes_core.storage.opening import open_store
+
+                    self._store = open_store(self.settings, self.hooks.store_backends)
+        return self._store
+
+    def _load_plugins(self) -> PluginHost:
+        from hermes_core.builtins.plugin import BUILTINS, OPTIONAL
+        from hermes_core.commands.builtin import CommandsPlugin
+        from hermes_core.plugins import load
+        from hermes_core.plugins.front_end import DEFAULT_FRONT_END
+        from hermes_hookspecs.specs import ALL_SPECS
+
+        builtins = (*BUILTINS, ("builtin.commands", CommandsPlugin))
+        host = load(
+            ALL_SPECS,
+            builtins,
+            self.settings,
+            self.settings.cache_folder,
+            keep=(DEFAULT_FRONT_END,),
+            optional=OPTIONAL,
+        )
+        self._notices += host.report.notices  # what failed has been logged, one line each
+        return host
+
+    @property
+    def _turns(self) -> TurnService:
+        """Return the service, made once whichever threads come first: its waiters must hear of each other."""
+        with self._lock:
+            if self._service is None:
+                self._service = self._open_turns()
+            return self._service
+
+    def _open_turns(self) -> TurnService:
+        from hermes_core.routing.drift import note_policy
+        from hermes_core.turns.service import TurnService
+
+        note = note_policy(self.store, self.settings, self.desk.keys, self.clock.now())
+        if note:
+            self._notices.append(note)
+        self.hooks.fire("hermes_after_open", profile=self.profile, home=self.home)
+        return TurnService(
+            self.store,
+            self.clock,
+            self.hooks,
+            self.settings,
+            desk=self.desk,
+            waker=self._waker,
+            index=lambda: self._search.search_index,
+        )
+
+    @property
+    def wake_folder(self) -> str | None:
+        """Where processes that have this store open find each other."""
+        return f"{self.store.location}-wake" if self.store.durable else None
+
+    @cached_property
+    def _waker(self) -> LocalWaker:
+        from hermes_core.turns.waker import LocalWaker
+
+        return LocalWaker(self.store.change_mark, self.wake_folder)
+
+    def wake_topic(self, topic: str) -> None:
+        """Wake who waits for a topic, or works in a lineage, here or elsewhere; needs no event loop."""
+        from hermes_core.turns.signals import signal_others
+
+        if "_waker" in self.__dict__:
+            self._waker.wake(topic)
+        elif self.wake_folder is not None:
+            signal_others(self.wake_folder, topic)
+
+    @cached_property
+    def _search(self) -> SearchDesk:
+        from hermes_core.search.desk import SearchDesk
+
+        return SearchDesk(lambda: self.store, self.hooks.search_sources, self._notices.append)
+
+    @cached_property
+    def _acceptance(self) -> Acceptance:
+        from hermes_core.commands.parse import parse_command
+        from hermes_core.inbox.acceptance import Acceptance
+
+        return Acceptance(
+            store=self.store,
+            clock=self.clock,
+            hooks=self.hooks,
+            desk=self.desk,
+            settings=self.settings,
+            is_command=lambda text: parse_command(text) is not None,
+            wake=self._wake_servers,
+        )
+
+    def _wake_servers(self, entrances: Iterable[Entrance]) -> None:
+        """Wake those who serve entrances: there may be something to answer, and something to send."""
+        from hermes_core.outbox.topics import outbox_topic
+        from hermes_core.turns.topics import WORK
+
+        self.wake_topic(WORK)
+        for topic in {outbox_topic(entrance) for entrance in entrances}:
+            self.wake_topic(topic)
+
+    def close(self) -> None:
+        """Let go of everything; a second call does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            passing, self._passing = self._passing, []
+        try:
+            if self._store is not None:
+                self.desk.forget(passing)
+                if self._service is not None:
+                    self.hooks.fire("hermes_before_close", profile=self.profile)
+        finally:
+            self.hooks.close()
+            if self._store is not None:
+                self._store.close()

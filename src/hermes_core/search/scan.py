@@ -1,0 +1,173 @@
+"""Search without an index: every row that may be seen is read. True to the letter, slow, and honest about it."""
+
+from __future__ import annotations
+
+import time
+from math import log1p
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.messages import USER
+from hermes_hookspecs.ports.search import NEWEST, OLDEST, SORTS, SearchHit, SearchResult
+from hermes_hookspecs.sessions import SessionFilter
+from hermes_hookspecs.text.folding import fold
+from hermes_hookspecs.text.parsing import parse
+from hermes_hookspecs.text.query import holds, leaves
+from hermes_hookspecs.text.rows import searched_text
+from hermes_hookspecs.text.snippets import snippet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from hermes_hookspecs.ids import LineageId, MessageId
+    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.ports.care import Finding
+    from hermes_hookspecs.ports.search import SearchQuery
+    from hermes_hookspecs.ports.store import StoreReader
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.text.query import Node
+
+__all__ = ["ScanIndex"]
+
+_PAGE = 500
+_USER_WEIGHT = 1.2  # what a person said counts more than an answer that repeats it
+_PART_WEIGHT = 0.5  # a part of a word counts less than the word
+_AGAIN_WEIGHT = 0.25
+_LENGTH_WEIGHT = 0.3
+_USUAL_LENGTH = 200
+
+
+class ScanIndex:
+    """Finds rows of any store by reading them (:class:`~hermes_hookspecs.ports.search.SearchIndex`).
+
+    Conversations are read last active first, so that an answer which the budget cut short holds the newest.
+
+    :param monotonic: seconds, for the budget.
+    """
+
+    name = "scan"
+
+    def __init__(self, store: StoreReader, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._monotonic = monotonic
+
+    def search(self, query: SearchQuery, principal: Principal) -> SearchResult:
+        """Read rows until all are read or the budget is spent."""
+        parsed = parse(query.text)
+        if query.sort not in SORTS:
+            raise ValueError(f"results are sorted by {', '.join(SORTS)}, not {query.sort!r}")
+        deadline = self._monotonic() + query.budget_s
+        where = SessionFilter(source=query.source, archived=None, empty=False)
+        summaries = self._store.summaries(principal, where=where, limit=None)
+        found: list[tuple[tuple[float, float], float, Message]] = []
+        for done, summary in enumerate(summaries):
+            try:
+                best = self._best(summary.lineage_id, query, parsed, principal, deadline)
+            except TimeoutError:
+                return _result(
+                    found,
+                    query,
+                    parsed,
+                    f"searched row by row, without an index; {query.budget_s:g} s were over after {done} of"
+                    f" {len(summaries)} conversations, last active first",
+                )
+            if best is not None:
+                found.append(best)
+        return _result(found, query, parsed, "")
+
+    def _best(
+        self, lineage_id: LineageId, query: SearchQuery, parsed: Node, principal: Principal, deadline: float
+    ) -> tuple[tuple[float, float], float, Message] | None:
+        """Return the best row of one lineage with its place in the order and its score.
+
+        :raises TimeoutError: the budget is spent.
+        """
+        best: tuple[tuple[float, float], float, Message] | None = None
+        for row in self._rows(lineage_id, query, principal, deadline):
+            folded = fold(searched_text(row))
+            if not holds(parsed, folded):
+                continue
+            score = _score(parsed, folded, row)
+            place = _place(query.sort, score, row)
+            if best is None or place > best[0]:
+                best = (place, score, row)
+        return best
+
+    def _rows(
+        self, lineage_id: LineageId, query: SearchQuery, principal: Principal, deadline: float
+    ) -> Iterator[Message]:
+        """Yield the rows of one lineage that the filters let through, in pages: no read transaction stays open."""
+        after: MessageId | None = None
+        while True:
+            if self._monotonic() >= deadline:
+                raise TimeoutError
+            page = self._store.messages(lineage_id, principal, after=after, limit=_PAGE)
+            yield from (row for row in page if _is_wanted(row, query))
+            if len(page) < _PAGE:
+                return
+            after = page[-1].id
+
+    def catch_up(self, *, budget_s: float) -> int:
+        """Nothing lags."""
+        return 0
+
+    def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """There is nothing to build; it holds no rows."""
+        return 0
+
+    def verify(self) -> Sequence[Finding]:
+        """There is nothing that could be wrong."""
+        return ()
+
+    def status(self) -> Sequence[tuple[str, str]]:
+        """Say that there is no index."""
+        return (("index", "none: every search reads the rows one by one"),)
+
+
+def _is_wanted(row: Message, query: SearchQuery) -> bool:
+    if row.role not in query.roles:
+        return False
+    if query.since is not None and row.timestamp < query.since:
+        return False
+    if query.until is not None and row.timestamp >= query.until:
+        return False
+    if row.lineage_id != query.exclude:
+        return True
+    return query.exclude_from is not None and row.id < query.exclude_from
+
+
+def _place(sort: str, score: float, row: Message) -> tuple[float, float]:
+    """Return what rows are compared by; the greatest is the best."""
+    if sort == NEWEST:
+        return row.timestamp, row.id
+    if sort == OLDEST:
+        return -row.timestamp, -row.id
+    return score, row.id
+
+
+def _score(parsed: Node, folded: str, row: Message) -> float:
+    """Return how well a row answers: whole words, often, in a short text, said by a person."""
+    total = 0.0
+    for leaf in leaves(parsed):
+        spans = list(leaf.needle.spans(folded))
+        if spans:
+            whole = any(leaf.needle.is_whole(folded, span) for span in spans)
+            total += (1.0 if whole else _PART_WEIGHT) + _AGAIN_WEIGHT * log1p(len(spans) - 1)
+    length = 1.0 + _LENGTH_WEIGHT * log1p(len(folded) / _USUAL_LENGTH)
+    return total / length * (_USER_WEIGHT if row.role == USER else 1.0)
+
+
+def _result(
+    found: list[tuple[tuple[float, float], float, Message]], query: SearchQuery, parsed: Node, stopped: str
+) -> SearchResult:
+    best = sorted(found, key=lambda one: one[0], reverse=True)[: max(query.limit, 0)]
+    hits = tuple(
+        SearchHit(
+            lineage_id=row.lineage_id,
+            session_id=row.session_id,
+            message_id=row.id,
+            score=round(score, 6),
+            snippet=snippet(searched_text(row), parsed),
+        )
+        for _place_of, score, row in best
+    )
+    return SearchResult(hits=hits, complete=not stopped, note=stopped or "searched row by row, without an index")

@@ -1,0 +1,78 @@
+"""Who serves which entrance, and what is old enough to go."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_core.storage.memory.outbox import forget_deliveries
+from hermes_hookspecs.inbox import EntranceServer
+from hermes_hookspecs.operations import Swept
+
+if TYPE_CHECKING:
+    from hermes_core.storage.memory.tables import ServerKey, Tables
+    from hermes_hookspecs.operations import LeaveEntrances, ServeEntrances, Sweep
+    from hermes_hookspecs.source import Entrance
+    from hermes_hookspecs.turns import LeaseHolder
+
+__all__ = ["leave_entrances", "serve_entrances", "sweep"]
+
+
+def serve_entrances(tables: Tables, operation: ServeEntrances) -> None:
+    """Run :class:`~hermes_hookspecs.operations.ServeEntrances`."""
+    for entrance in operation.entrances:
+        key = _key_of(entrance, operation.holder)
+        known = tables.servers.get(key)
+        if known is None:
+            known = EntranceServer(entrance=entrance, holder=operation.holder, beats=0, since=operation.now)
+        tables.servers[key] = attrs.evolve(known, holder=operation.holder, beats=known.beats + 1)
+
+
+def leave_entrances(tables: Tables, operation: LeaveEntrances) -> None:
+    """Run :class:`~hermes_hookspecs.operations.LeaveEntrances`."""
+    gone = {_identity(holder) for holder in operation.holders}
+    tables.servers = {key: server for key, server in tables.servers.items() if key[1] not in gone}
+
+
+def _key_of(entrance: Entrance, holder: LeaseHolder) -> ServerKey:
+    return entrance, _identity(holder)
+
+
+def _identity(holder: LeaseHolder) -> tuple[str, str, str, int, str]:
+    """Return what tells a process from every other one, whatever it does at the moment."""
+    return holder.host, holder.boot_id, holder.pid_namespace, holder.pid, holder.started
+
+
+def sweep(tables: Tables, operation: Sweep) -> Swept:
+    """Run :class:`~hermes_hookspecs.operations.Sweep`."""
+    inbox = _sweep_inbox(tables, operation)
+    outbox = _sweep_outbox(tables, operation)
+    state = _sweep_state(tables, operation)
+    return Swept(inbox=inbox, outbox=outbox, state=state, more=operation.limit in {inbox, outbox, state})
+
+
+def _sweep_inbox(tables: Tables, operation: Sweep) -> int:
+    old = [(at, inbox_id) for inbox_id, at in tables.settled.items() if at < operation.inbox_before]
+    gone = {inbox_id for _, inbox_id in sorted(old)[: operation.limit]}
+    for inbox_id in gone:
+        del tables.inbox[inbox_id], tables.settled[inbox_id]
+    tables.identities = {known: row for known, row in tables.identities.items() if row not in gone}
+    return len(gone)
+
+
+def _sweep_outbox(tables: Tables, operation: Sweep) -> int:
+    settled = [(row.settled_at, row.id) for row in tables.deliveries.values() if row.settled_at is not None]
+    old = sorted(each for each in settled if each[0] < operation.outbox_before)[: operation.limit]
+    forget_deliveries(tables, [delivery_id for _, delivery_id in old])
+    return len(old)
+
+
+def _sweep_state(tables: Tables, operation: Sweep) -> int:
+    mortal = ((entry.expires_at, place) for place, entry in tables.state.items() if entry.expires_at is not None)
+    expired = sorted(each for each in mortal if each[0] <= operation.now)
+    gone = [place for _, place in islice(expired, operation.limit)]
+    for place in gone:
+        del tables.state[place]
+    return len(gone)

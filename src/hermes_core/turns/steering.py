@@ -1,0 +1,69 @@
+"""Messages that are put into the turn that runs, behind its newest tool result (busy policy ``steer``)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from hermes_core.settling import settled
+from hermes_core.turns.queue import same_address, user_draft
+from hermes_hookspecs.errors import Conflict
+from hermes_hookspecs.operations import Append
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_core.turns.surroundings import Surroundings
+    from hermes_hookspecs.inbox import InboxItem
+    from hermes_hookspecs.ports.store import StoreReader
+    from hermes_hookspecs.turns import Fence
+
+__all__ = ["SteeringWheel"]
+
+_MOST = 20
+
+
+class SteeringWheel:
+    """Takes waiting messages of the turn's own sender and place into the turn.
+
+    What a sender says reaches the turn in the order in which it was said, and never before older messages of others:
+    those directly at the head of the queue are taken, one write each time.
+
+    :param first: the message that the turn answers. shared: whether the sender's name is put before a text.
+    """
+
+    def __init__(self, around: Surroundings, fence: Fence, first: InboxItem, *, shared: bool) -> None:
+        self._around = around
+        self._fence = fence
+        self._first = first
+        self._shared = shared
+        self._texts: list[str] = []
+
+    def take(self) -> Sequence[str]:
+        """Return the texts that were put in since the last call."""
+        taken, self._texts = self._texts, []
+        return tuple(taken)
+
+    async def turn(self) -> None:
+        """Put in what waits; a message that somebody else took meanwhile is left to him.
+
+        :raises LeaseLost: the turn is not ours any more.
+        """
+        items = await asyncio.wrap_future(self._around.store.submit_read(self._waiting))
+        if not items:
+            return
+        drafts = tuple(user_draft(item, shared=self._shared) for item in items)
+        operation = Append(fence=self._fence, drafts=drafts, now=self._around.clock.now())
+        try:
+            await settled(self._around.store.perform(operation))
+        except Conflict:
+            return
+        self._texts += [draft.content if draft.sent is None else draft.sent for draft in drafts]
+
+    def _waiting(self, reader: StoreReader) -> tuple[InboxItem, ...]:
+        found: list[InboxItem] = []
+        for item in reader.waiting(self._fence.lineage_id, limit=_MOST):
+            if not same_address(item, self._first):
+                break
+            found.append(item)
+        return tuple(found)

@@ -1,0 +1,52 @@
+"""What all turns of one process work with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_core.turns.queue import LineageQueue
+
+if TYPE_CHECKING:
+    from hermes_core.hooks import Hooks
+    from hermes_core.turns.leftovers import Leftovers
+    from hermes_core.turns.presence import Presence
+    from hermes_core.turns.queue import LeaseTimes
+    from hermes_core.turns.waker import LocalWaker
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.ports.store import Store
+
+__all__ = ["Surroundings"]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Surroundings:
+    """The collaborators of a turn, and the times that are in force.
+
+    Attributes:
+        leftovers: takes the end of a turn that the store could not write. presence: who serves which entrance.
+        inactivity_s: seconds without a sign of life after which an agent is given up.
+        recovery_attempts: retries of an interrupted turn.
+    """
+
+    store: Store
+    clock: Clock
+    hooks: Hooks
+    waker: LocalWaker
+    leftovers: Leftovers
+    presence: Presence
+    times: LeaseTimes
+    inactivity_s: float
+    recovery_attempts: int
+
+    def queue(self, lineage_id: LineageId) -> LineageQueue:
+        """Return a fresh look-out over the queue of a lineage."""
+        return LineageQueue(
+            lineage_id,
+            clock=self.clock,
+            times=self.times,
+            presence=self.presence,
+            recovery_attempts=self.recovery_attempts,
+        )

@@ -1,0 +1,187 @@
+"""Which index answers, and that its failure costs time, never an answer or a message."""
+
+from __future__ import annotations
+
+import json
+from threading import Barrier, Thread
+
+import pytest
+
+from hermes_core.search.choice import choose_index
+from hermes_core.search.desk import SearchDesk
+from hermes_core.search.scan import ScanIndex
+from hermes_core.search.service import SessionSearch
+from hermes_core.search.tool import session_search
+from hermes_hookspecs.errors import StoreRefused
+from hermes_hookspecs.ports.search import SearchQuery
+from hermes_hookspecs.testing.scene import ALL, KEY
+from hermes_hookspecs.text.parsing import QueryError
+
+
+class Broken(ScanIndex):
+    """An index that fails until it is built anew."""
+
+    name = "broken"
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.sound = False
+        self.rebuilt = 0
+
+    def _check(self):
+        if not self.sound:
+            raise RuntimeError("malformed\nindex \x1b[31m")
+
+    def search(self, query, principal):
+        self._check()
+        return super().search(query, principal)
+
+    def catch_up(self, *, budget_s):
+        self._check()
+        return 0
+
+    def rebuild(self, *, progress=None):
+        self.rebuilt += 1
+        self.sound = True
+        return 7
+
+    def verify(self):
+        self._check()
+        return ()
+
+    def status(self):
+        self._check()
+        return (("index", "fine"),)
+
+
+class Source:
+    def __init__(self, name="toy", backends=(), opened=ScanIndex):
+        self.name, self.backends, self._opened = name, backends, opened
+
+    def open(self, store):
+        return self._opened(store)
+
+
+def refuse(store):
+    raise StoreRefused("this index is of a newer program")
+
+
+def test_without_a_source_search_scans_and_says_so(store, scene):
+    scene.talk(scene.enter(), "the needle")
+
+    index, notices = choose_index(store, [])
+    found = index.search(SearchQuery(text="needle"), ALL)
+
+    assert notices == []
+    assert len(found.hits) == 1
+    assert "without an index" in found.note
+    assert dict(index.status())["index"].startswith("none")
+
+
+def test_the_first_source_that_works_on_the_store_is_taken(store):
+    sources = [Source("other", ("elsewhere",)), Source("refusing", (), refuse), Source("mine", (store.name,), Broken)]
+
+    index, notices = choose_index(store, sources)
+
+    assert index.name == "broken"
+    assert len(notices) == 1
+    assert "'refusing' cannot be used (StoreRefused: this index is of a newer program)" in notices[0]
+
+
+def test_an_index_that_fails_costs_a_notice_and_is_built_anew(store, scene, caplog):
+    scene.talk(scene.enter(), "the needle")
+    index, _notices = choose_index(store, [Source(opened=Broken)])
+
+    failed = index.search(SearchQuery(text="needle"), ALL)
+    state = dict(index.status())
+    (finding,) = index.verify()
+    left = index.catch_up(budget_s=1.0)
+    after = index.search(SearchQuery(text="needle"), ALL)
+
+    assert len(failed.hits) == len(after.hits) == 1
+    assert "'broken' failed (RuntimeError: malformed index" in failed.note
+    assert "row by row" in failed.note
+    assert "malformed" in state["failure"]
+    assert (finding.severity, finding.fixable) == ("error", True)
+    assert left == 0
+    assert "failed" not in after.note
+    assert "failure" not in dict(index.status())
+    assert "broken" in caplog.text
+
+
+def test_messages_are_stored_while_the_index_fails(store, scene):
+    index, _notices = choose_index(store, [Source(opened=Broken)])
+    entry = scene.enter()
+
+    index.search(SearchQuery(text="x"), ALL)
+    scene.talk(entry, "the needle")
+
+    assert len(index.search(SearchQuery(text="needle"), ALL).hits) == 1
+
+
+def test_a_mistake_of_the_query_is_no_failure_of_the_index(store):
+    index, _notices = choose_index(store, [Source()])
+
+    with pytest.raises(QueryError):
+        index.search(SearchQuery(text='"open'), ALL)
+
+    assert "failure" not in dict(index.status())
+
+
+def test_a_scan_that_has_no_time_says_how_far_it_came(store, scene):
+    for number in range(3):
+        scene.talk(scene.enter(key=KEY + str(number)), "the needle")
+    ticks = iter(range(100))
+    index = ScanIndex(store, monotonic=lambda: float(next(ticks)))
+
+    found = index.search(SearchQuery(text="needle", budget_s=3.0), ALL)
+
+    assert not found.complete
+    assert "3 s were over after 2 of 3 conversations" in found.note
+    assert len(found.hits) == 2
+
+
+def test_the_index_is_opened_once_whoever_comes_first(store):
+    opened, told = [], []
+    barrier = Barrier(4)
+
+    def open_index(store):
+        opened.append(store)
+        return ScanIndex(store)
+
+    desk = SearchDesk(lambda: store, lambda: [Source("bad", (), refuse), Source(opened=open_index)], told.append)
+
+    def ask():
+        barrier.wait(10)
+        desk.session_search("x")
+
+    threads = [Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+
+    assert len(opened) == len(told) == 1
+
+
+def test_an_agent_gets_json_with_the_names_of_the_original(store, scene):
+    entry = scene.enter()
+    scene.talk(entry, "昨天的数据库迁移", "done")
+    search = SessionSearch(store, ScanIndex(store), ALL)
+
+    data = json.loads(session_search(search, query="数据库", role_filter="user, assistant", limit=50))
+
+    (found,) = data["results"]
+    assert (data["success"], data["mode"], data["query"], data["count"]) == (True, "discover", "数据库", 1)
+    assert (found["session_id"], found["matched_role"]) == (entry.session_id, "user")
+    assert found["snippet"] == "昨天的>>>数据库<<<迁移"
+    assert [row.get("anchor", False) for row in found["messages"]] == [True, False]
+    assert {"bookend_start", "bookend_end", "messages_before", "messages_after", "parent_session_id"} <= set(found)
+
+
+@pytest.mark.parametrize("fields", [{"query": '"open'}, {"session_id": "nobody"}, {"query": "x", "sort": "y"}])
+def test_a_mistake_of_an_agent_is_an_answer(store, fields):
+    data = json.loads(session_search(SessionSearch(store, ScanIndex(store), ALL), **fields))
+
+    assert data["success"] is False
+    assert len(data["error"]) > 10
