@@ -11,8 +11,10 @@ import attrs
 import pytest
 
 from hermes_core.leases import LeaseWatch
+from hermes_core.turns.forsaken import MOST_FORSAKEN
 from hermes_core.turns.queue import _LOOKED_AT
 from hermes_hookspecs.errors import LeaseBusy, SessionNotFound, StoreFull
+from hermes_hookspecs.inbox import WITHDRAWN
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, MessageDraft, closing_text
 from hermes_hookspecs.operations import (
     Begin,
@@ -312,8 +314,10 @@ def test_a_listener_that_fails_while_waiting_takes_the_message_back(bench, slow,
 # ------------------------------------------------------------------ the dead
 
 
-@pytest.mark.parametrize("count", [1, _LOOKED_AT, 4 * _LOOKED_AT + 1])
-def test_rows_whose_process_died_while_it_waited_keep_their_place_and_are_passed_over(bench, dead_process, count):
+@pytest.mark.parametrize("count", [1, MOST_FORSAKEN, _LOOKED_AT, 4 * _LOOKED_AT + 1])
+def test_rows_whose_process_died_while_it_waited_are_passed_over_and_taken_back_when_they_are_many(
+    bench, dead_process, count
+):
     work = bench(max_waiting=10_000)
     entry = work.enter()
     left = [work.leave_a_row(entry, f"lost {number}", **dead_process) for number in range(count)]
@@ -321,7 +325,7 @@ def test_rows_whose_process_died_while_it_waited_keep_their_place_and_are_passed
     result = asyncio.run(work.ask("alive"))
 
     assert result.text == "heard alive"
-    assert {work.item(number).status for number in left} == {"pending"}
+    assert {work.item(number).status for number in left} == {"pending" if count <= MOST_FORSAKEN else WITHDRAWN}
     assert work.rows(entry) == [("user", "alive"), ("assistant", "heard alive")]
 
 

@@ -141,6 +141,10 @@ class Delivery:
     settled_at: int | None
     parts: tuple[StoredPart, ...]
 
+    def is_due(self, now: int) -> bool:
+        """Return whether its time has come: one that was never put off is due whatever the wall clock does."""
+        return self.due_at <= max(now, self.created_at)
+
     @property
     def is_possible_repeat(self) -> bool:
         """Return whether any part may have reached its reader twice."""

@@ -62,7 +62,10 @@ class LeaseHolder:
 
 @attrs.frozen
 class LeaseStamp:
-    """The two numbers that must stay unchanged for a waiter to believe that a holder is dead."""
+    """The two numbers that must stay unchanged for a waiter to believe that a holder is dead.
+
+    Each step that is stored counts as a renewal, so an equal stamp also means that the turn is as it was seen.
+    """
 
     token: int
     renewals: int

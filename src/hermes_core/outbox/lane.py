@@ -121,7 +121,7 @@ class Lane:
             return _OTHERS_LOOK_S
         if head.awaits_inbound:
             return LONGEST_LOOK_S
-        return max(pace_s, (head.due_at - self._clock.now()) / 1000)
+        return pace_s if head.is_due(self._clock.now()) else max(pace_s, (head.due_at - self._clock.now()) / 1000)
 
     def _start(self, head: Delivery, address: str) -> None:
         work = self._courier.deliver(head, presumed_dead=head.status == SENDING)

@@ -288,13 +288,12 @@ class SessionDesk:
         :param held: the lease as it was before.
         """
         from hermes_core.leases import dead_stamp
-        from hermes_hookspecs.principal import operator
 
         if outcome.repeated or outcome.stopped is None or held is None or dead_stamp(held) is None:
             return
-        for turn in self._store().turns(held.lineage_id, operator()):
-            if turn.id == outcome.stopped:
-                self._hooks.fire("hermes_after_turn_finish", turn=turn)
+        turn = self._store().turn(outcome.stopped)
+        if turn is not None and turn.token == held.token:  # another one may have begun meanwhile
+            self._hooks.fire("hermes_after_turn_finish", turn=turn)
 
     def _tell_left(self, lineage_id: LineageId | None) -> None:
         """Tell that a session ended, when the route that left was the last one to it."""

@@ -26,7 +26,7 @@ from hermes_core.turns.run import TurnRun
 from hermes_core.turns.steering import SteeringWheel
 from hermes_core.turns.surroundings import Surroundings
 from hermes_core.turns.waiting import LeaseTimes, TurnWait
-from hermes_hookspecs.errors import InboxOverflow, SessionNotFound
+from hermes_hookspecs.errors import InboxOverflow, LeaseLost, SessionNotFound
 from hermes_hookspecs.operations import Accept, Snapshot, Withdraw
 from hermes_hookspecs.ports.agent import Progress, TurnContext
 from hermes_hookspecs.ports.app import TurnResult
@@ -34,7 +34,7 @@ from hermes_hookspecs.principal import operator
 from hermes_hookspecs.turns import Fence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from hermes_core.hooks import Hooks
     from hermes_core.turns.answering import Answering
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ids import InboxId
     from hermes_hookspecs.inbox import InboxDraft
+    from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import Begun
     from hermes_hookspecs.ports.agent import Agent, AgentEvent, Tool
     from hermes_hookspecs.ports.search import SearchIndex
@@ -232,10 +233,7 @@ class TurnEngine:
     async def _context(self, begun: Begun, how: Conduct, wheel: SteeringWheel | None) -> TurnContext:
         """Load what the agent is to see; everything in it is a copy."""
         session, principal = begun.session, how.principal
-        # Who may speak in a session hears all of it; what was said elsewhere is the principal's alone.
-        rows = await asyncio.wrap_future(
-            self.around.store.submit_read(lambda reader: read_rows(reader, session, operator()))
-        )
+        rows = await asyncio.wrap_future(self.around.store.submit_read(lambda reader: _said(reader, begun)))
         return TurnContext(
             turn=begun.turn,
             session=session,
@@ -265,6 +263,19 @@ def _spoken_in(reader: StoreReader, request: TurnRequest) -> Session:
         if route is not None and route.lineage_id == lineage_id:
             return session
     raise SessionNotFound(request.entry.session_id)
+
+
+def _said(reader: StoreReader, begun: Begun) -> Sequence[Message]:
+    """Return the rows of a turn's session as long as the turn holds its lease.
+
+    Who may speak in a session hears all of it; what was said elsewhere is the principal's alone.
+
+    :raises LeaseLost: it was taken while the process stood still: others may have written by now.
+    """
+    lease = reader.lease(begun.turn.lineage_id)
+    if lease is None or lease.token != begun.lease.token:
+        raise LeaseLost(begun.turn.lineage_id, begun.lease.token)
+    return read_rows(reader, begun.session, operator())
 
 
 def _scan(store: Store) -> SearchIndex:

@@ -14,6 +14,7 @@ from hermes_core.settling import settled
 from hermes_core.turns.answering import ToTheOutbox
 from hermes_core.turns.control_work import barriers
 from hermes_core.turns.engine import Conduct
+from hermes_core.turns.forsaken import take_back_forsaken
 from hermes_core.turns.sweeping import close_dead
 from hermes_core.turns.topics import WORK
 from hermes_hookspecs.errors import HermesError, StorageError
@@ -81,6 +82,7 @@ class LineageWork:
         look = view.look
         if look.lease is None or view.lineage is None or view.tip is None:
             return False
+        await take_back_forsaken(self._around, look)
         batch = self._serving.batch(look, view.barriers)
         if not batch and look.dead is not None:
             await asyncio.to_thread(close_dead, self._around, look)

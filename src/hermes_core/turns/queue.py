@@ -60,7 +60,7 @@ class QueueLook:
         waiting: messages that wait for an answer, oldest first: without those that nobody alive serves, with those
             of a dead turn that are tried again. passed_over: the ones left out.
         lease: ``None`` where there is no such lineage. presumed_dead: its stamp, when its holder is gone.
-        dead: the turn that it left.
+        dead: the turn that it left. forsaken: those passed over whose sender waited in a process that died.
     """
 
     waiting: tuple[InboxItem, ...]
@@ -68,6 +68,7 @@ class QueueLook:
     lease: Lease | None
     presumed_dead: LeaseStamp | None
     dead: DeadTurn | None
+    forsaken: tuple[InboxId, ...]
 
     @property
     def oldest(self) -> InboxItem | None:
@@ -117,12 +118,15 @@ class LineageQueue:
                 break
             limit *= 8  # nothing but rows of the dead so far
         found = sorted((*again, *pending), key=lambda item: item.id)
+        left_out = tuple(item for item in found if passed(item))
+        passed_over = frozenset(item.id for item in left_out)
         return QueueLook(
-            waiting=tuple(item for item in found if not passed(item)),
-            passed_over=frozenset(item.id for item in found if passed(item)),
+            waiting=tuple(item for item in found if item.id not in passed_over),
+            passed_over=passed_over,
             lease=lease,
             presumed_dead=stamp,
             dead=dead,
+            forsaken=tuple(item.id for item in left_out if item.waiter is not None),
         )
 
     def begin(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core.faultpoints import reach
 from hermes_core.settling import settled
+from hermes_core.turns.forsaken import take_back_forsaken
 from hermes_core.turns.queue import LeaseTimes, QueueLook
 from hermes_core.turns.topics import WORK
 from hermes_hookspecs.errors import LeaseBusy, SessionNotFound, StorageError
@@ -103,6 +104,7 @@ class TurnWait:
                 if own.lineage_id != self._lineage_id:
                     self._queue = self._around.queue(own.lineage_id)
                     return None
+                await take_back_forsaken(self._around, look)
                 begun, in_the_way = await self._try(look, own)
                 if begun is not None:
                     return begun

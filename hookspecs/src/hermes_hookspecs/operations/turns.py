@@ -146,7 +146,7 @@ class Renew(Operation["Lease"]):
 
 @attrs.frozen(kw_only=True)
 class Append(Operation["tuple[MessageId, ...]"]):
-    """Store rows of the running turn; returns their ids in order.
+    """Store rows of the running turn; returns their ids in order. A step is a sign of life: it counts as a renewal.
 
     A result must answer a call of the newest assistant row with calls, once. A draft with an ``inbox_id`` is a
     steered message: its row must wait in this lineage, is done with this, and belongs to the turn from now on.

@@ -191,15 +191,16 @@ def _message_id(part: DeliveryPart) -> str:
 
 
 def _lines_of(path: str | os.PathLike[str]) -> tuple[ReceivedPart, ...]:
+    """Return what was received as a whole: of a process that was killed while it wrote, a piece of a line may stand."""
     try:
         with open(path, encoding="ascii") as file:
             lines = file.read().split("\n")
     except FileNotFoundError:
         return ()
-    # what is behind the last line end was not written whole
-    return tuple(ReceivedPart(**json.loads(line)) for line in lines[:-1])
+    return tuple(ReceivedPart(**json.loads(line)) for line in lines if line.endswith("}"))
 
 
 def _add_line(path: str | os.PathLike[str], line: str) -> None:
+    """Append a line in one write, with a line end on either side: a torn one before it stays apart."""
     with open(path, "ab", buffering=0) as file:
-        file.write(f"{line}\n".encode())
+        file.write(f"\n{line}\n".encode())

@@ -100,7 +100,9 @@ def _store(tables: Tables, draft: DeliveryDraft, now: int) -> DeliveryId:
 def wake_deliveries(tables: Tables, source: SessionSource, now: int) -> None:
     """Let the deliveries go on that await a message from the address of ``source``; remember it for those in hand."""
     address = address_of(source)
-    there = [row for row in tables.deliveries.values() if row.status in OPEN_STATES and address_of(row.target) == address]
+    there = [
+        row for row in tables.deliveries.values() if row.status in OPEN_STATES and address_of(row.target) == address
+    ]
     for row in there:
         if row.awaits_inbound:
             _change(tables, row, awaits_inbound=False, due_at=now)
@@ -134,7 +136,7 @@ def claim_delivery(tables: Tables, operation: ClaimDelivery) -> Delivery | None:
     taken_over = row.status == SENDING
     if taken_over and not operation.presumed_dead:
         return None
-    if not taken_over and (row.awaits_inbound or row.due_at > operation.now):
+    if not taken_over and (row.awaits_inbound or not row.is_due(operation.now)):
         return None
     uncertain = row.uncertain or (taken_over and bool(row.parts))
     tables.answered -= {row.id}

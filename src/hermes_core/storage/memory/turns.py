@@ -199,6 +199,8 @@ def append(tables: Tables, operation: Append) -> tuple[MessageId, ...]:
     _take_steered(tables, operation, turn)
     rows = tables.add_rows(turn.lineage_id, turn.session_id, turn.id, operation.drafts, operation.now)
     tables.bump(turn.lineage_id)
+    lease = tables.leases[turn.lineage_id]
+    tables.leases[turn.lineage_id] = attrs.evolve(lease, renewals=lease.renewals + 1)
     return tuple(row.id for row in rows)
 
 

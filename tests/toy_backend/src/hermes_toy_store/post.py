@@ -68,7 +68,7 @@ def claim(book: Book, op: ops.ClaimDelivery) -> Delivery | None:
     if row is None or row.attempt != op.expected_attempt:
         return None
     sends = row.status == "sending"
-    if (sends and not op.presumed_dead) or (not sends and (row.awaits_inbound or row.due_at > op.now)):
+    if (sends and not op.presumed_dead) or (not sends and (row.awaits_inbound or not row.is_due(op.now))):
         return None
     uncertain = row.uncertain or (sends and row.parts != ())
     return book.send(row, status="sending", owner=op.owner, attempt=row.attempt + 1, uncertain=uncertain)

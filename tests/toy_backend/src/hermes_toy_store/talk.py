@@ -230,6 +230,8 @@ def append(book: Book, op: ops.Append) -> tuple[MessageId, ...]:
     _steer(book, turn, op)
     ids = book.store(turn, op.drafts, op.now)
     book.change(turn.lineage_id)
+    lease = book.leases[turn.lineage_id]
+    book.leases[turn.lineage_id] = attrs.evolve(lease, renewals=lease.renewals + 1)
     return ids
 
 

@@ -70,7 +70,7 @@ def _is_claimable(found: Delivery, operation: ClaimDelivery) -> bool:
         return False
     if found.status == SENDING:
         return operation.presumed_dead
-    return found.status == WAITING and found.due_at <= operation.now and not found.awaits_inbound
+    return found.status == WAITING and found.is_due(operation.now) and not found.awaits_inbound
 
 
 def _of_attempt(tx: Transaction, delivery_id: DeliveryId, attempt: int) -> Delivery:

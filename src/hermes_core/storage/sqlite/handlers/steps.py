@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 __all__ = ["append", "finish"]
 
 COUNT = """
-    UPDATE lineages SET version = version + 1, written_at = ?, message_count = message_count + ?,
-        tool_call_count = tool_call_count + ?, open_calls = ?
+    UPDATE lineages SET version = version + 1, lease_renewals = lease_renewals + 1, written_at = ?,
+        message_count = message_count + ?, tool_call_count = tool_call_count + ?, open_calls = ?
     WHERE no = ?
 """
 # With a holder there is an active turn, and turn_id names it.
 FENCED = "SELECT no, tip, turn_no, open_calls FROM lineages WHERE id = ? AND lease_token = ? AND turn_id = ?"
 # What COUNT and FENCED do, in one statement, for rows that no call waits for.
 COUNT_FENCED = """
-    UPDATE lineages SET version = version + 1, written_at = ?, message_count = message_count + ?,
-        tool_call_count = tool_call_count + ?, open_calls = ?
+    UPDATE lineages SET version = version + 1, lease_renewals = lease_renewals + 1, written_at = ?,
+        message_count = message_count + ?, tool_call_count = tool_call_count + ?, open_calls = ?
     WHERE id = ? AND lease_token = ? AND turn_id = ? AND open_calls IS NULL
     RETURNING no, tip, turn_no
 """
