@@ -12,7 +12,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import appends, contention, disk, processes, reads, routing, startup, turns
+from benchmarks import (
+    appends,
+    contention,
+    disk,
+    processes,
+    reads,
+    routing,
+    search,
+    searchquality,
+    startup,
+    turns,
+)
 from benchmarks.measuring import Size
 from benchmarks.peer import PeerMissing, hire
 from benchmarks.report import as_json, table
@@ -30,6 +41,8 @@ _PARTS: dict[str, Callable[[Size, Peer | None], Iterator[Row]]] = {
     "routing": routing.run,
     "turns": turns.run,
     "contention": contention.run,
+    "search": search.run,
+    "searchquality": searchquality.run,
     "disk": disk.run,
     "startup": startup.run,
 }

@@ -1,0 +1,355 @@
+"""One search in one state of the store: the index where there is one, the rows themselves where there is none yet."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from heapq import heapify, heappop
+from math import log
+from operator import itemgetter
+from typing import TYPE_CHECKING, cast
+
+from hermes_fts5.documents import impact, place_of, role_mark
+from hermes_fts5.lookup import MARKS, NOTHING, TEXTS, has_parts, parts_of_words, whole_words
+from hermes_fts5.ranking import Best, holds_whole, part_score, whole_score
+from hermes_fts5.rows import IDS_AT_ONCE, USUAL_CHARACTERS
+from hermes_fts5.steps import number, state
+from hermes_fts5.vocabulary import Vocabulary
+from hermes_hookspecs.messages import ROLES
+from hermes_hookspecs.ports.search import NEWEST, RELEVANCE
+from hermes_hookspecs.text.query import holds, leaves, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from hermes_fts5.config import Fts5Config
+    from hermes_fts5.lookup import Lookup
+    from hermes_fts5.rows import LiveRow, LiveRows
+    from hermes_hookspecs.ports.search import SearchQuery
+    from hermes_hookspecs.ports.sqlite import SqliteReader
+    from hermes_hookspecs.text.query import Node
+
+__all__ = ["Finder"]
+
+FEW_PLACES = 100
+FIRST_PAGE = 24
+LOOKED_AT = 48
+TAIL = "SELECT DISTINCT message_id FROM changes WHERE id > ? AND message_id IS NOT NULL"
+NEWEST_ROW = "SELECT coalesce(max(id), 0) FROM messages"
+ROWS_OF_INDEX = "SELECT coalesce(max(id), 0) FROM messages_fts_docsize"
+COUNTS = {
+    table: f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"  # noqa: S608 - constants
+    for table in (TEXTS, MARKS)
+}
+RANKED = "SELECT rowid, rank FROM messages_fts WHERE messages_fts MATCH ? ORDER BY rowid"
+STORED_AT = "SELECT id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1"
+DOWN = {
+    table: f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"  # noqa: S608 - same
+    for table in (TEXTS, MARKS)
+}
+UP = {
+    table: f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - same
+    for table in (TEXTS, MARKS)
+}
+NO_ID = 1 << 62
+
+
+class Finder:
+    """Finds rows, for as long as it is given.
+
+    :param watermark: last change that the index holds; ``None``: there is no index that can be asked.
+    :param now: UTC milliseconds, for the age of rows. until: ``time.monotonic`` seconds when the time is over.
+    """
+
+    def __init__(
+        self, reader: SqliteReader, rows: LiveRows, config: Fts5Config, query: SearchQuery, parsed: Node, *,
+        watermark: int | None, now: int, until: float,
+    ) -> None:  # fmt: skip
+        self._reader = reader
+        self._rows = rows
+        self._config = config
+        self._query = query
+        self._parsed = parsed
+        self._needed = required(parsed) or parsed
+        self._looked_for = tuple(leaves(parsed))
+        self._watermark = watermark
+        self._now = now
+        self._until = until
+        self._seen: set[int] = set()
+        self._rarity = 1.0
+        self.best = Best(query.sort, query.limit)
+        self.is_bounded = False
+        self.is_complete = True
+
+    def run(self) -> None:
+        """Fill :attr:`best`; :attr:`is_complete` says whether there was time for everything."""
+        try:
+            self._run()
+        except TimeoutError:
+            self.is_complete = False
+
+    def _run(self) -> None:
+        if self._watermark is None:
+            self._scan(self._rows.between(0, self._newest(), self._needed))
+            return
+        tail = [cast("int", row[0]) for row in self._reader.all(TAIL, (self._watermark,))]
+        backfill = state(self._reader, "backfill")
+        self._seen.update(tail)
+        places = self._rows.places(FEW_PLACES)
+        if places is not None and not places:
+            return
+        vocabulary = Vocabulary(self._reader)
+        first = whole_words(self._needed, vocabulary)
+        self._note_rarity(first)
+        for start in range(0, len(tail), IDS_AT_ONCE):
+            self._scan(iter(self._rows.of(tail[start : start + IDS_AT_ONCE])), seen=True)
+        if first is None:
+            # Nothing in it can be looked up: rows are read, the last first.
+            self._scan(self._rows.between(0, self._newest(), self._needed))
+            return
+        if self._query.sort == RELEVANCE:
+            self._by_relevance(first, places, vocabulary)
+        else:
+            self._by_time(parts_of_words(self._needed, vocabulary) if has_parts(self._needed) else first, places)
+        if backfill:
+            self._scan(self._rows.between(0, backfill, self._needed))
+
+    def _newest(self) -> int:
+        return number(self._reader, NEWEST_ROW)
+
+    def _check_time(self) -> None:
+        if time.monotonic() >= self._until:
+            raise TimeoutError
+
+    # --- rows that are not in the index
+
+    def _scan(self, rows: Iterator[LiveRow], *, seen: bool = False) -> None:
+        for row in rows:
+            self._check_time()
+            if (seen or row.id not in self._seen) and holds(self._parsed, row.folded):
+                self._seen.add(row.id)
+                score = self._impact_of(row) * self._rarity * self._factor(row)
+                self.best.add(row, _worth(score, parts=not holds_whole(self._parsed, row.folded)))
+
+    def _scan_newest(self) -> None:
+        """Rows that hold what is looked for, the last stored first, as many as are compared where there are many."""
+        left = self._config.newest_hits
+        for row in self._rows.between(0, self._newest(), self._needed):
+            known = len(self._seen)
+            self._scan(iter((row,)))
+            left -= len(self._seen) > known
+            if left <= 0 and self.best.is_settled(0.0):
+                self.is_bounded = True
+                return
+
+    def _scan_by_time(self, *, is_newest: bool) -> None:
+        """Rows in the order of storing, or against it, until no later one can be in time."""
+        disorder = state(self._reader, "disorder")
+        for row in self._rows.between(0, self._newest(), self._needed, oldest_first=not is_newest):
+            self._scan(iter((row,)))
+            if self.best.is_settled((row.timestamp if is_newest else -row.timestamp) + disorder):
+                return
+
+    def _impact_of(self, row: LiveRow) -> float:
+        return sum(
+            impact(sum(1 for _ in leaf.needle.spans(row.folded)), len(row.folded), USUAL_CHARACTERS)
+            for leaf in self._looked_for
+        )
+
+    def _factor(self, row: LiveRow) -> float:
+        return self._config.factor(row.role, self._now - row.timestamp)
+
+    # --- rows that are
+
+    def _note_rarity(self, lookup: Lookup | None) -> None:
+        """Rarity of what is looked for, so that rows inside and outside the index are weighed alike."""
+        if lookup is None or lookup.expression == NOTHING:
+            return
+        count = self._count(lookup.table, lookup.expression)
+        every = max(number(self._reader, ROWS_OF_INDEX), count)
+        self._rarity = max(1e-6, log((every - count + 0.5) / (count + 0.5)) if every > 2 * count else 1e-6)
+
+    def _count(self, table: str, expression: str) -> int:
+        """How many rows there are, counted to one more than are scored exactly."""
+        return number(self._reader, COUNTS[table], (expression, self._exactly(table) + 1))
+
+    def _of_roles(self, table: str, expression: str) -> str:
+        """The same for the roles that are asked for, as far as the table knows of roles."""
+        if table != TEXTS:
+            return expression
+        wanted = {role_mark(role) for role in self._query.roles}
+        if "" not in wanted:
+            return f"({expression}) AND place : ({_any_of(wanted)})" if wanted else expression
+        unwanted = {role_mark(role) for role in ROLES} - wanted
+        return f"({expression}) NOT place : ({_any_of(unwanted)})" if unwanted else expression
+
+    def _exactly(self, table: str) -> int:
+        config = self._config
+        return config.exact_hits if table == TEXTS else min(config.exact_hits, config.newest_hits + config.strong_hits)
+
+    def _by_relevance(self, first: Lookup, places: Sequence[int] | None, vocabulary: Vocabulary) -> None:
+        self._rank(first, places, parts=False)
+        if self.best.is_settled(1.0):
+            return  # whole words come before parts, so the second reading has nothing to add
+        if has_parts(self._needed):
+            second = parts_of_words(self._needed, vocabulary)
+            if second is None:
+                self._scan_newest()
+            else:
+                self._rank(second, places, parts=True)
+
+    def _rank(self, lookup: Lookup, places: Sequence[int] | None, *, parts: bool) -> None:
+        if lookup.expression == NOTHING:
+            return
+        expression = _within(lookup, places)
+        count = self._count(lookup.table, expression)
+        if count > LOOKED_AT:
+            # For fewer rows it costs more than it spares.
+            expression = self._of_roles(lookup.table, expression)
+            count = self._count(lookup.table, expression)
+        if count > self._exactly(lookup.table):
+            self.is_bounded = True
+            self._rank_some(lookup, expression, parts=parts)
+        elif lookup.table == TEXTS:
+            self._rank_all(expression, parts=parts)
+        else:
+            ids = [cast("int", row[0]) for row in self._reader.all(DOWN[MARKS], (expression, NO_ID, -1))]
+            self._take_weighed(ids, parts=parts)
+
+    def _rank_all(self, expression: str, *, parts: bool) -> None:
+        """Every row by bm25, until no later one can change the answer.
+
+        A row's role and exact age need a look at it. Its id tells how new it can be at most, and so what it can be
+        worth at most: in that order rows are looked at, and wait in ``waiting`` while one that follows may be better.
+        """
+        following = self._possibly_best(expression)
+        waiting: list[tuple[float, int, str]] = []
+        while following or waiting:
+            page = [heappop(following) for _ in range(min(len(following), LOOKED_AT))]
+            waiting += self._with_factors({rowid: score for _, rowid, score in page})
+            waiting.sort()
+            possible = -following[0][0] if following else 0.0
+            certain: list[tuple[float, int, str]] = []
+            while waiting and waiting[-1][0] >= possible:
+                certain.append(waiting.pop())
+            self._take(certain, parts=parts)
+            if self.best.is_settled(_worth(possible, parts=parts)):
+                return
+
+    def _possibly_best(self, expression: str) -> list[tuple[float, int, float]]:
+        """A heap of ``(most that it can be worth, negative; id; bm25)``."""
+        found = cast("list[tuple[int, float]]", self._reader.all(RANKED, (expression,)))
+        heap: list[tuple[float, int, float]] = []
+        begin = 0
+        for last_id, factor in self._timeline():
+            # Rows come in the order of their ids.
+            end = bisect_right(found, last_id, begin, key=itemgetter(0))
+            heap += [(rank * factor, rowid, -rank) for rowid, rank in found[begin:end]]
+            begin = end
+        heapify(heap)
+        return heap
+
+    def _timeline(self) -> Sequence[tuple[int, float]]:
+        """``(last id, greatest factor)`` of stretches of rows, in the order of ids, finer towards the newest."""
+        newest, role = self._newest(), self._config.greatest_role
+        disorder = state(self._reader, "disorder")
+        stretches: list[tuple[int, float]] = []
+        distance = newest
+        while distance > 1:
+            distance //= 2
+            found = self._reader.one(STORED_AT, (newest - distance,))
+            if found is not None:
+                at = cast("int", found[1]) + disorder
+                stretches.append((cast("int", found[0]), self._config.factor("", self._now - at) * role))
+        return (*stretches, (NO_ID, self._config.greatest_factor))
+
+    def _with_factors(self, ranked: Mapping[int, float]) -> list[tuple[float, int, str]]:
+        scores = {rowid: rank for rowid, rank in ranked.items() if rowid not in self._seen}
+        self._seen.update(scores)
+        return [
+            (scores[message_id] * self._config.factor(role, self._now - timestamp), message_id, lineage_id)
+            for message_id, lineage_id, role, timestamp in self._rows.outlines(list(scores))
+        ]
+
+    def _take(self, scored: Sequence[tuple[float, int, str]], *, parts: bool) -> None:
+        """Verify rows, best first, until the rest of them cannot change the answer."""
+        page = max(8, 2 * self._query.limit)
+        waiting = [each for each in scored if not self.best.has_better(each[2], _worth(each[0], parts=parts))]
+        for start in range(0, len(waiting), page):
+            part = waiting[start : start + page]
+            if self.best.is_settled(_worth(part[0][0], parts=parts)):
+                return
+            scores = {message_id: score for score, message_id, _ in part}
+            for row in self._rows.of(list(scores)):
+                self._check_time()
+                if holds(self._parsed, row.folded):
+                    self.best.add(row, _worth(scores[row.id], parts=parts))
+
+    def _rank_some(self, lookup: Lookup, expression: str, *, parts: bool) -> None:
+        """The newest rows and those that are full of what is looked for; more of the newest while too few are right."""
+        reader, config = self._reader, self._config
+        newest = reader.all(DOWN[lookup.table], (expression, NO_ID, config.newest_hits))
+        ids = dict.fromkeys(cast("int", row[0]) for row in newest)
+        if lookup.strong != NOTHING and config.strong_hits:
+            strong = reader.all(DOWN[MARKS], (lookup.strong, NO_ID, config.strong_hits))
+            ids |= dict.fromkeys(cast("int", row[0]) for row in strong)
+        self._take_weighed(list(ids), parts=parts)
+        below = cast("int", newest[-1][0]) if newest else 0
+        while below and not self.best.is_settled(1.0 if not parts else 0.0):
+            page = [cast("int", row[0]) for row in reader.all(DOWN[lookup.table], (expression, below, IDS_AT_ONCE * 5))]
+            self._take_weighed(page, parts=parts)
+            below = page[-1] if page else 0
+
+    def _take_weighed(self, ids: Sequence[int], *, parts: bool) -> None:
+        """Take rows by what their texts are worth."""
+        fresh = [each for each in ids if each not in self._seen]
+        self._seen.update(fresh)
+        weighed = [
+            (weight * self._rarity * self._config.factor(role, self._now - timestamp), message_id, lineage_id)
+            for weight, message_id, lineage_id, role, timestamp in self._rows.weighed(fresh, self._looked_for)
+        ]
+        self._take(sorted(weighed, reverse=True), parts=parts)
+
+    def _by_time(self, lookup: Lookup | None, places: Sequence[int] | None) -> None:
+        """As :meth:`_scan_by_time`, by the index where what is looked for can be looked up."""
+        is_newest = self._query.sort == NEWEST
+        if lookup is None:
+            self._scan_by_time(is_newest=is_newest)
+            return
+        if lookup.expression == NOTHING:
+            return
+        expression = _within(lookup, places)
+        statement, at = (DOWN[lookup.table], NO_ID) if is_newest else (UP[lookup.table], 0)
+        disorder = state(self._reader, "disorder")
+        page = max(FIRST_PAGE, 4 * self._query.limit)
+        while True:
+            ids = [cast("int", row[0]) for row in self._reader.all(statement, (expression, at, page))]
+            fresh = [each for each in ids if each not in self._seen]
+            self._seen.update(fresh)
+            for start in range(0, len(fresh), IDS_AT_ONCE):
+                for row in self._rows.of(fresh[start : start + IDS_AT_ONCE]):
+                    self._check_time()
+                    if holds(self._parsed, row.folded):
+                        self.best.add(row, 1.0)
+                    possible = (row.timestamp if is_newest else -row.timestamp) + disorder
+                    if self.best.is_settled(possible):
+                        return
+            if len(ids) < page:
+                return
+            at = ids[-1]
+            page = min(page * 4, IDS_AT_ONCE * 5)
+
+
+def _worth(score: float, *, parts: bool) -> float:
+    return part_score(score) if parts else whole_score(score)
+
+
+def _within(lookup: Lookup, places: Sequence[int] | None) -> str:
+    """The expression of a look-up, in these lineages only where the table knows of lineages."""
+    if places is None or lookup.table != TEXTS:
+        return lookup.expression
+    return f"({lookup.expression}) AND place : ({_any_of(map(place_of, places))})"
+
+
+def _any_of(tokens: Iterable[str]) -> str:
+    return " OR ".join(f'"{token}"' for token in tokens)

@@ -1,0 +1,128 @@
+"""Whether the index can be trusted: the look before a search, and the whole examination."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+from hermes_fts5.documents import document, place_of
+from hermes_fts5.schema import NAME, TUNED_TABLES
+from hermes_fts5.steps import number, rows_of_lineage, state
+from hermes_hookspecs.errors import (
+    StorageError,
+    StoreBusy,
+    StoreDamaged,
+    StoreFull,
+    StoreOutcomeUnknown,
+    StoreRefused,
+    StoreStopped,
+)
+from hermes_hookspecs.ports.care import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from hermes_hookspecs.ports.sqlite import SqliteAccess, SqliteReader, SqliteWriter
+
+__all__ = ["Damaged", "examine", "guarding", "probe"]
+
+LAST = "SELECT max(id) FROM messages_fts_docsize"
+PLACE = "SELECT lineage_no FROM messages WHERE id = ?"
+FOUND = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? AND rowid = ?"
+INTEGRITY = tuple(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')" for table in TUNED_TABLES)  # noqa: S608 - constants
+PAGE = 500
+SHOULD_BE = """
+    SELECT m.id, m.lineage_no, m.role, {columns} FROM messages AS m
+    WHERE m.id > ? AND m.hidden = 0 ORDER BY m.id LIMIT ?
+"""
+STALE = """
+    SELECT d.id FROM messages_fts_docsize AS d LEFT JOIN messages AS m ON m.id = d.id
+    WHERE m.id IS NULL OR m.hidden <> 0
+"""
+CHANGED = "SELECT DISTINCT message_id FROM changes WHERE id > ? AND message_id IS NOT NULL"
+GONE = "SELECT lineage_no FROM changes WHERE id > ? AND kind = 'delete-lineage'"
+
+
+class Damaged(StoreDamaged):
+    """The tables of the index do not answer as they should; the store itself is not concerned."""
+
+
+@contextmanager
+def guarding() -> Iterator[None]:
+    """Turn faults of the index's tables into :class:`Damaged`; what concerns the whole store passes.
+
+    :raises Damaged: see above.
+    """
+    try:
+        yield
+    except (Damaged, StoreBusy, StoreFull, StoreOutcomeUnknown, StoreRefused, StoreStopped):
+        raise
+    except StorageError as error:
+        raise Damaged(f"the search index does not work ({error})") from error
+
+
+def probe(reader: SqliteReader) -> bool:
+    """Return whether the last row that the index holds is found in it; an emptied index says nothing of itself.
+
+    True where the row is gone from the store, or nothing is indexed: only a fault is one.
+    """
+    last = number(reader, LAST)
+    lineage_no = number(reader, PLACE, (last,))
+    if not last or not lineage_no:
+        return True
+    return reader.one(FOUND, (f'place : "l{lineage_no}"', last)) is not None
+
+
+def examine(access: SqliteAccess) -> Sequence[Finding]:
+    """Return what is wrong with an index; reads all of it and every row of the store."""
+    if not access.version(NAME):
+        return ()
+    try:
+        with guarding():
+            for statement in INTEGRITY:
+                access.apply(_running(statement))
+            with access.read() as reader:
+                return _compare(access, reader)
+    except Damaged as damage:
+        text = f"the search index is damaged, messages are not: {damage}; `hermes sessions index rebuild` makes it anew"
+        return (Finding(kind="search-index", subject=NAME, text=text, fixable=True, severity="error"),)
+
+
+def _running(statement: str) -> Callable[[SqliteWriter], int]:
+    return lambda writer: writer.run(statement)
+
+
+def _compare(access: SqliteAccess, reader: SqliteReader) -> Sequence[Finding]:
+    """Rows that should be in the index and are not, and the other way round, as far as it claims to be up to date."""
+    watermark = access.watermark(NAME)
+    waiting = {cast("int", row[0]) for row in reader.all(CHANGED, (watermark,))}
+    for (lineage_no,) in reader.all(GONE, (watermark,)):
+        waiting.update(rows_of_lineage(reader, lineage_no))
+    above = state(reader, "backfill")
+    sql = SHOULD_BE.format(columns=", ".join(f"m.{name}" for name in access.searched_columns))
+    missing = 0
+    while rows := reader.all(sql, (above, PAGE)):
+        for row in rows:
+            message_id, lineage_no = cast("int", row[0]), cast("int", row[1])
+            text = "" if message_id in waiting else access.searched_text(row[3:])
+            made = document(message_id, lineage_no, str(row[2]), text)
+            if made is not None:
+                first = made.text.split(" ", 1)[0]
+                expression = f'text : "{first}" AND place : "{place_of(lineage_no)}"'
+                missing += reader.one(FOUND, (expression, message_id)) is None
+        above = cast("int", rows[-1][0])
+    stale = sum(row[0] not in waiting for row in reader.all(STALE))
+    return [
+        Finding(
+            kind="search-index",
+            subject=NAME,
+            text=f"{count} rows {what}; `hermes sessions index rebuild` puts it right",
+            fixable=True,
+            severity="error",
+        )
+        for count, what in (
+            (missing, "are not found through the search index"),
+            (stale, "are in the search index that are gone or hidden"),
+        )
+        if count
+    ]

@@ -1,0 +1,256 @@
+"""The search index of one store: what the core and an agent's search hold."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from hermes_fts5.cleaning import Cleaner
+from hermes_fts5.finding import Finder
+from hermes_fts5.health import Damaged, examine, guarding, probe
+from hermes_fts5.indexer import NEWEST_CHANGE, Indexer
+from hermes_fts5.rows import LiveRows
+from hermes_fts5.schema import NAME, STEPS
+from hermes_fts5.steps import number, setting, state
+from hermes_hookspecs.errors import StoreBusy, StoreRefused, StoreStopped
+from hermes_hookspecs.ports.search import SORTS, SearchHit, SearchResult
+from hermes_hookspecs.text.parsing import parse
+from hermes_hookspecs.text.snippets import snippet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hermes_fts5.config import Fts5Config
+    from hermes_hookspecs.ports.care import Finding
+    from hermes_hookspecs.ports.search import SearchQuery
+    from hermes_hookspecs.ports.sqlite import SqliteAccess
+    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.text.query import Node
+
+__all__ = ["Fts5Index"]
+
+SHARE_OF_BUDGET = 0.15
+"""What a search spends on indexing first, where much waits and nobody else does it."""
+STEP_S = 0.25
+COUNT_INDEXED = "SELECT count(*) FROM messages_fts_docsize"
+COUNT_TERMS = "SELECT count(*) FROM fts5_terms"
+COUNT_ROWS = "SELECT count(*) FROM messages WHERE hidden = 0"
+BOUNDED = "very many rows match: the newest of them and those that are full of it were compared"
+SCANNED = "the index was damaged and is being made anew; rows were read one by one"
+
+
+class Fts5Index:
+    """Full-text search over one store (:class:`~hermes_hookspecs.ports.search.SearchIndex`). Thread-safe.
+
+    The tables are made by the first call that finds none. Damage is noticed where it shows and marked; until the index
+    is made anew, in the background by :meth:`catch_up`, rows are read one by one.
+
+    :param store: the open store. access: its tables. config: weights and limits.
+    :raises StoreRefused: the index is of a newer version; nothing was touched.
+    """
+
+    name: str = NAME
+
+    def __init__(self, store: Store, access: SqliteAccess, config: Fts5Config) -> None:
+        self._store = store
+        self._access = access
+        self._config = config
+        self._indexer = Indexer(access)
+        self._cleaner = Cleaner(access, self._indexer)
+        self._rebuilding = threading.Lock()
+        self._is_probed = False
+        self._is_made = False
+        found = access.version(NAME)
+        if found > len(STEPS):
+            raise StoreRefused(
+                f"the search index of {store.location} is of version {found}, this plugin knows {len(STEPS)}: it was "
+                "not touched. Install the newer hermes-sessions-fts5 again, or remove the index with it"
+            )
+        self._is_damaged = False
+
+    # --- searching
+
+    def search(self, query: SearchQuery, principal: Principal) -> SearchResult:
+        """Return the best row of each lineage that the principal may see."""
+        parsed = parse(query.text)
+        if query.sort not in SORTS:
+            raise ValueError(f"results are sorted by {', '.join(SORTS)}, not {query.sort!r}")
+        began = time.monotonic()
+        if not self._is_damaged:
+            try:
+                with guarding():
+                    return self._find(query, principal, parsed, began, self._prepare(query))
+            except Damaged:
+                self._mark_damaged()
+        return self._find(query, principal, parsed, began, None)
+
+    def _prepare(self, query: SearchQuery) -> int:
+        """Make the tables, look once whether they answer, and index some if much waits; return the watermark.
+
+        It is read before the rows are: what is indexed meanwhile is looked at twice, never missed.
+
+        :raises Damaged: the tables do not answer as they should.
+        """
+        if not self._is_made:
+            self._indexer.open()
+            self._is_made = True
+        watermark = self._access.watermark(NAME)
+        with self._access.read() as reader:
+            if state(reader, "damaged") or not (self._is_probed or probe(reader)):
+                raise Damaged("the index does not find what it holds")
+            waiting = number(reader, NEWEST_CHANGE) - watermark
+            is_unfinished = state(reader, "backfill") > 0
+        self._is_probed = True
+        if is_unfinished or waiting > self._config.tail_limit:
+            self._indexer.catch_up(query.budget_s * SHARE_OF_BUDGET)
+            return self._access.watermark(NAME)
+        return watermark
+
+    def _find(
+        self, query: SearchQuery, principal: Principal, parsed: Node, began: float, watermark: int | None
+    ) -> SearchResult:
+        """Search; without a watermark by reading every row."""
+        indexed = watermark is not None
+        left_s = max(0.01, query.budget_s - (time.monotonic() - began))
+        with self._access.read(budget_s=left_s) as reader:
+            rows = LiveRows(reader, self._access, query, principal)
+            now = time.time_ns() // 1_000_000
+            finder = Finder(
+                reader, rows, self._config, query, parsed, watermark=watermark, now=now, until=began + query.budget_s
+            )
+            # Asked before the time may be over.
+            backfill = state(reader, "backfill") if indexed else 0
+            top = state(reader, "backfill_top") if indexed else 0
+            finder.run()
+        hits = tuple(
+            SearchHit(
+                lineage_id=row.lineage_id,
+                session_id=row.session_id,
+                message_id=row.id,
+                score=round(score, 6),
+                snippet=snippet(row.text, parsed),
+            )
+            for score, row in finder.best.rows()
+        )
+        notes: list[str] = []
+        if not indexed:
+            notes.append(SCANNED)
+        elif backfill:
+            notes.append(
+                f"the index is being made ({100 * (top - backfill) // max(top, 1)} %): older rows were read one by one"
+            )
+        if finder.is_bounded and query.sort == SORTS[0]:
+            notes.append(BOUNDED)
+        if not finder.is_complete:
+            notes.append(f"{query.budget_s:g} s were over before everything was looked at")
+        return SearchResult(hits=hits, complete=finder.is_complete, note="; ".join(notes))
+
+    # --- keeping it
+
+    def catch_up(self, *, budget_s: float) -> int:
+        """Index what the change feed brought, then what is older; make a damaged index anew. Return what is left."""
+        until = time.monotonic() + budget_s
+        try:
+            with guarding():
+                self._indexer.open()
+                if self._needs_rebuild():
+                    self._start_anew()
+                left = self._indexer.catch_up(until - time.monotonic())
+                if not left:
+                    self._cleaner.clean(until)
+                return left
+        except Damaged:
+            if self._is_damaged:
+                raise  # the new tables fail like the old ones: it is not the index that is damaged
+            self._mark_damaged()
+            self._start_anew()
+            return self._indexer.catch_up(until - time.monotonic())
+
+    def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Make the index anew; return how many rows it holds."""
+        if self._access.version(NAME) == 0 or not self._is_being_made():
+            self._start_anew()
+        while left := self._indexer.catch_up(STEP_S):
+            if progress is not None:
+                total = self._count(COUNT_ROWS)
+                progress(max(0, total - left), total)
+        self._merge_all()
+        done = self._count(COUNT_INDEXED)
+        if progress is not None:
+            progress(done, done)
+        return done
+
+    def _is_being_made(self) -> bool:
+        """Whether an earlier rebuild, or the first build, was left unfinished and can be gone on with."""
+        try:
+            with guarding(), self._access.read() as reader:
+                return state(reader, "backfill") > 0 and not state(reader, "damaged")
+        except Damaged:
+            return False
+
+    def _merge_all(self) -> None:
+        """Bring the tables into few segments, in steps; what was removed is gone from the file after it."""
+        self._indexer.merge(-64)
+        while self._indexer.merge(64):
+            continue
+
+    def _needs_rebuild(self) -> bool:
+        if self._is_damaged:
+            return True
+        with self._access.read() as reader:
+            return state(reader, "damaged") > 0
+
+    def _mark_damaged(self) -> None:
+        from logging import getLogger
+
+        getLogger(__name__).warning("the search index of %s is damaged and will be made anew", self._store.location)
+        self._is_damaged = True
+        try:
+            self._access.apply(setting("damaged", 1))
+        except (StoreBusy, StoreStopped):
+            return
+        except Exception:  # noqa: BLE001 - the table of marks may be what is damaged
+            return
+
+    def _start_anew(self) -> None:
+        with self._rebuilding:
+            self._access.drop(NAME)
+            self._indexer.open()
+            self._is_damaged = False
+            self._is_probed = False
+
+    def _count(self, sql: str) -> int:
+        with self._access.read() as reader:
+            return number(reader, sql)
+
+    # --- telling about it
+
+    def verify(self) -> Sequence[Finding]:
+        """Return what is wrong with the index; reads all of it, changes nothing."""
+        return examine(self._access)
+
+    def status(self) -> Sequence[tuple[str, str]]:
+        """Return facts for people."""
+        version = self._access.version(NAME)
+        if not version:
+            return (("index", "fts5, not made yet: the first search or `maintain` makes it"),)
+        try:
+            with guarding(), self._access.read() as reader:
+                backfill, top = state(reader, "backfill"), state(reader, "backfill_top")
+                damaged = self._is_damaged or state(reader, "damaged") > 0
+                rows, terms = number(reader, COUNT_INDEXED), number(reader, COUNT_TERMS)
+                removed = state(reader, "removed")
+            left = self._indexer.left() - backfill
+        except Damaged as damage:
+            return (("index", f"fts5, damaged: {damage}"),)
+        share = "complete" if not backfill else f"{100 * (top - backfill) // max(top, 1)} % of the older rows"
+        return (
+            ("index", f"fts5, version {version}"),
+            ("state", "damaged, to be made anew" if damaged else share),
+            ("rows", str(rows)),
+            ("changes waiting", str(left)),
+            ("distinct words", str(terms)),
+            ("removed since it was made", str(removed)),
+        )

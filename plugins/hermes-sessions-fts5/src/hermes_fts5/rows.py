@@ -1,0 +1,151 @@
+"""Rows of the store as a search reads them: live, allowed, and let through by the filters, all in one condition."""
+
+# ruff: noqa: S608 - statements are put together from constants and the store's own condition; values are always bound
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import attrs
+
+from hermes_fts5.sieve import may_hold
+from hermes_hookspecs.text.folding import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hermes_hookspecs.ids import LineageId, MessageId, SessionId
+    from hermes_hookspecs.ports.search import SearchQuery
+    from hermes_hookspecs.ports.sqlite import SqliteAccess, SqliteReader, SqliteValue
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.text.query import Leaf, Node
+
+    Cells = tuple[SqliteValue, ...]
+
+__all__ = ["IDS_AT_ONCE", "LiveRow", "LiveRows"]
+
+IDS_AT_ONCE = 200
+PAGE = 400
+USUAL_CHARACTERS = 250.0
+FIELDS = "m.id, l.id, m.session_id, m.role, m.timestamp"
+FROM = "messages AS m CROSS JOIN lineages AS l ON l.no = m.lineage_no"
+OF_SOURCE = " AND (SELECT s.source FROM sessions AS s WHERE s.id = m.session_id) = ?"
+# What bm25 makes of a needle, of characters instead of tokens and without rarity: computed where the text lies.
+IMPACT = """
+    (SELECT iif(count, count * 2.2 / (count + 0.3 + 0.9 * length / {usual}), 0) FROM (SELECT
+        length(m.content) AS length,
+        (length(m.content) - length(replace(lower(m.content), ?, ''))) * 1.0 / ? AS count))
+"""
+
+
+@attrs.frozen
+class LiveRow:
+    """One row that may be shown. ``folded``: its searched text; ``timestamp``: UTC milliseconds."""
+
+    id: MessageId
+    lineage_id: LineageId
+    session_id: SessionId
+    role: str
+    timestamp: int
+    text: str
+    folded: str
+
+
+class LiveRows:
+    """The rows of one state of the store that one search may show.
+
+    :param reader: of one read transaction.
+    """
+
+    def __init__(self, reader: SqliteReader, access: SqliteAccess, query: SearchQuery, principal: Principal) -> None:
+        self._reader = reader
+        self._access = access
+        self._visible, owners = access.visible(principal)
+        self._condition, self._bindings = _condition(query, self._visible, owners)
+        self._owners = owners
+        columns = ", ".join(f"m.{name}" for name in access.searched_columns)
+        self._fields = f"{FIELDS}, {columns}"
+
+    def places(self, most: int) -> Sequence[int] | None:
+        """Return the numbers of the lineages that may be read, ``None`` where that is all of them or more than most."""
+        if self._visible == "TRUE":
+            return None
+        sql = f"SELECT l.no FROM lineages AS l WHERE {self._visible} LIMIT ?"
+        found = [cast("int", row[0]) for row in self._reader.all(sql, (*self._owners, most + 1))]
+        return None if len(found) > most else found
+
+    def of(self, ids: Sequence[int]) -> list[LiveRow]:
+        """Return those of these rows that may be shown, in the order of the ids; at most 200 at a time."""
+        sql = f"SELECT {self._fields} FROM {FROM} WHERE m.id IN ({_marks(ids)}) AND {self._condition}"
+        found = {row.id: row for row in map(self._row, self._reader.all(sql, (*ids, *self._bindings)))}
+        return [found[cast("MessageId", each)] for each in ids if each in found]
+
+    def between(self, above: int, top: int, needed: Node, *, oldest_first: bool = False) -> Iterator[LiveRow]:
+        """Yield rows with ids above ``above`` up to ``top`` that may hold what is needed, last stored first or last."""
+        condition, bindings = may_hold(needed)
+        order = "ASC" if oldest_first else "DESC"
+        sql = f"""
+            SELECT {self._fields} FROM {FROM}
+            WHERE m.id > ? AND m.id <= ? AND {condition} AND {self._condition} ORDER BY m.id {order} LIMIT ?
+        """
+        while top > above:
+            page = self._reader.all(sql, (above, top, *bindings, *self._bindings, PAGE))
+            yield from map(self._row, page)
+            if len(page) < PAGE:
+                return
+            last = cast("int", page[-1][0])
+            above, top = (last, top) if oldest_first else (above, last - 1)
+
+    def outlines(self, ids: Sequence[int]) -> list[tuple[int, str, str, int]]:
+        """Return ``(id, lineage id, role, timestamp)`` of those of these rows that may be shown, in any order."""
+        found: list[tuple[int, str, str, int]] = []
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            part = ids[start : start + IDS_AT_ONCE]
+            where = f"m.id IN ({_marks(part)}) AND {self._condition}"
+            sql = f"SELECT m.id, l.id, m.role, m.timestamp FROM {FROM} WHERE {where}"
+            found += cast("list[tuple[int, str, str, int]]", self._reader.all(sql, (*part, *self._bindings)))
+        return found
+
+    def weighed(self, ids: Sequence[int], looked_for: Sequence[Leaf]) -> list[tuple[float, int, str, str, int]]:
+        """Return ``(impact, id, lineage id, role, timestamp)`` of these rows, as far as they may be shown."""
+        needles = [leaf.needle.text for leaf in looked_for if leaf.needle.text]
+        impact = " + ".join([IMPACT.format(usual=USUAL_CHARACTERS)] * len(needles)) or "0"
+        texts = tuple(cell for needle in needles for cell in (needle, len(needle)))
+        found: list[tuple[float, int, str, str, int]] = []
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            part = ids[start : start + IDS_AT_ONCE]
+            sql = f"""
+                SELECT {impact}, m.id, l.id, m.role, m.timestamp FROM {FROM}
+                WHERE m.id IN ({_marks(part)}) AND {self._condition}
+            """
+            rows = self._reader.all(sql, (*texts, *part, *self._bindings))
+            found += cast("list[tuple[float, int, str, str, int]]", rows)  # the columns of the statement
+        return found
+
+    def _row(self, cells: Cells) -> LiveRow:
+        message_id, lineage_id, session_id, role, timestamp, *searched = cells
+        text = self._access.searched_text(searched)
+        # declared so in the tables
+        return LiveRow(message_id, lineage_id, session_id, role, timestamp, text, fold(text))  # type: ignore[arg-type]
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _condition(query: SearchQuery, visible: str, owners: Sequence[str]) -> tuple[str, tuple[SqliteValue, ...]]:
+    condition = f"m.hidden = 0 AND {visible}"
+    bindings: list[SqliteValue] = list(owners)
+    condition += f" AND m.role IN ({_marks(query.roles)})"
+    bindings += query.roles
+    for value, text in ((query.since, " AND m.timestamp >= ?"), (query.until, " AND m.timestamp < ?")):
+        if value is not None:
+            condition += text
+            bindings.append(value)
+    if query.source is not None:
+        condition += OF_SOURCE
+        bindings.append(query.source)
+    if query.exclude is not None:
+        condition += " AND NOT (l.id = ? AND m.id >= ?)"
+        bindings += (query.exclude, query.exclude_from or 0)
+    return condition, tuple(bindings)

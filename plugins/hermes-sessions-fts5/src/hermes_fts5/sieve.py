@@ -1,0 +1,77 @@
+"""A condition that drops rows which certainly do not hold what is looked for, where rows are read one by one.
+
+Reading a row in Python costs ten times more than comparing it in SQLite, which knows nothing of folding. So only plain
+ASCII is compared here, and whatever folding could make equal to it passes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.text.query import And, Not, Or
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hermes_hookspecs.text.query import Node
+
+__all__ = ["may_hold"]
+
+OTHER_TEXTS = "m.tool_calls IS NOT NULL OR m.attachments IS NOT NULL"
+NOT_PLAIN = "octet_length(m.content) > length(m.content)"
+NAMES = "coalesce(m.tool_name, '')"
+COMPATIBLE = (
+    (0xA0, 0x24F), (0x2B0, 0x37F), (0x384, 0x386), (0x1E00, 0x214F), (0x2200, 0x22FF), (0x2460, 0x24FF),
+    (0x2A70, 0x2A80), (0x3000, 0x303F), (0x3200, 0x33FF), (0xFB00, 0xFB50), (0xFE10, 0xFE70), (0xFF00, 0xFFF0),
+    (0x1F100, 0x1F270),
+)  # fmt: skip
+"""Where the characters stand that folding can turn into ASCII punctuation; more is no harm."""
+
+
+def may_hold(needed: Node) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on ``m``, a row of ``messages``, that every row meets which holds what is needed.
+
+    :param needed: a query without exclusions.
+    """
+    if isinstance(needed, And | Or):
+        return _joined([may_hold(part) for part in needed.parts], " AND " if isinstance(needed, And) else " OR ")
+    if isinstance(needed, Not):
+        return "TRUE", ()
+    plain = max(needed.needle.text.split(" "), key=len)
+    if not plain.isascii():
+        return f"({NOT_PLAIN} OR {OTHER_TEXTS})", ()
+    if not any(character.isalnum() for character in plain):
+        return _joined([_may_hold_sign(sign) for sign in sorted(set(plain))], " AND ")
+    return (
+        f"(instr(lower(m.content), ?) OR instr(lower({NAMES}), ?) OR {NOT_PLAIN} OR {OTHER_TEXTS})",
+        (plain, plain),
+    )
+
+
+def _joined(parts: Sequence[tuple[str, tuple[str, ...]]], by: str) -> tuple[str, tuple[str, ...]]:
+    return f"({by.join(sql for sql, _ in parts)})", tuple(one for _, bindings in parts for one in bindings)
+
+
+def _may_hold_sign(sign: str) -> tuple[str, tuple[str, ...]]:
+    forms = _forms().get(sign, ())
+    wide = " OR ".join(["instr(m.content, ?)"] * len(forms)) or "FALSE"
+    held = f"instr(m.content, ?) OR instr({NAMES}, ?) OR ({NOT_PLAIN} AND ({wide}))"
+    return f"({held} OR {OTHER_TEXTS})", (sign, sign, *forms)
+
+
+@cache
+def _forms() -> dict[str, tuple[str, ...]]:
+    """Characters that fold to a text with an ASCII sign in it, by the sign."""
+    found: dict[str, list[str]] = {}
+    for character in _compatible():
+        for sign in set(unicodedata.normalize("NFKD", character)):
+            if sign.isascii() and not sign.isalnum():
+                found.setdefault(sign, []).append(character)
+    return {sign: tuple(characters) for sign, characters in found.items()}
+
+
+def _compatible() -> Iterable[str]:
+    for first, end in COMPATIBLE:
+        yield from map(chr, range(first, end))

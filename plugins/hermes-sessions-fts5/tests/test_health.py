@@ -1,0 +1,192 @@
+"""A damaged, newer or absent index never costs a message, and is put right."""
+
+from __future__ import annotations
+
+import time
+
+import apsw
+import pytest
+
+from hermes_fts5.cleaning import Cleaner
+from hermes_fts5.indexer import Indexer
+from hermes_hookspecs.errors import StoreRefused
+from hermes_hookspecs.operations import Delete
+from hermes_hookspecs.ports.search import SearchQuery
+from hermes_hookspecs.testing.scene import ALL
+
+DAMAGES = {
+    "data": "DELETE FROM messages_fts_data",
+    "structure": "UPDATE messages_fts_data SET block = x'00' WHERE id = 10",
+    "segments": "DROP TABLE messages_fts_idx",
+    "settings": "UPDATE messages_fts_config SET v = 99 WHERE k = 'version'",
+    "marks": "DELETE FROM fts5_marks_data",
+    "terms": "DROP TABLE fts5_terms",
+    "state": "DROP TABLE fts5_state",
+}
+
+
+@pytest.fixture
+def damage(path):
+    """Return a function that breaks tables behind SQLite's back."""
+
+    def damage(sql):
+        breaker = apsw.Connection(str(path))
+        breaker.set_busy_timeout(5000)
+        breaker.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        breaker.execute(sql)
+        breaker.close()
+
+    return damage
+
+
+def _search(index, text):
+    return index.search(SearchQuery(text=text, limit=100, budget_s=30.0), ALL)
+
+
+def _queries(index):
+    return [[hit.message_id for hit in _search(index, text).hits] for text in ("needle", "部", "部署", "eedl")]
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_damage_is_noticed_searched_around_and_mended(
+    store, open_store, say, damage, open_index, index, caught_up, kind
+):
+    """NousResearch/hermes-agent#33865, #97794."""
+    _, (row,) = say("one", "the needle 部署")
+    caught_up()
+    right = _queries(index)
+
+    damage(DAMAGES[kind])
+    _, (later,) = say("two", "stored all the same")
+    next_program = open_store()
+    fresh = open_index(next_program)
+    around = _queries(fresh)
+    fresh_found = _search(fresh, "stored").hits[0].message_id
+    caught_up(fresh)
+
+    assert right == around == _queries(fresh) == [[row]] * 4
+    assert fresh_found == later
+    assert list(fresh.verify()) == []
+    assert next_program.integrity() == []
+
+
+def test_a_search_says_that_the_index_is_damaged(store, say, damage, index, caught_up):
+    say("one", "needle")
+    caught_up()
+    damage(DAMAGES["data"])
+
+    found = _search(index, "needle")
+
+    assert "damaged" in found.note
+    assert len(found.hits) == 1
+    caught_up()
+    assert _search(index, "needle").note == ""
+
+
+def test_the_examination_tells_damage_of_the_index_from_that_of_the_messages(say, damage, index, caught_up):
+    say("one", "needle")
+    caught_up()
+    damage(DAMAGES["data"])
+
+    (finding,) = index.verify()
+
+    assert "index is damaged, messages are not" in finding.text
+    assert finding.fixable
+    assert index.rebuild() > 0
+    assert list(index.verify()) == []
+
+
+def test_rows_that_the_index_has_lost_are_counted(store, say, index, caught_up):
+    _, rows = say("one", "needle", "other")
+    caught_up()
+    store.sqlite_access().apply(lambda writer: writer.run("DELETE FROM messages_fts WHERE rowid = ?", (rows[0],)))
+
+    (finding,) = index.verify()
+
+    assert finding.text.startswith("1 rows are not found")
+
+
+def test_rows_that_are_gone_but_indexed_are_counted(store, say, index, caught_up):
+    say("one", "needle")
+    caught_up()
+    put = "INSERT INTO messages_fts (rowid, text, place) VALUES (9999, 'needle', 'l1')"
+    store.sqlite_access().apply(lambda writer: writer.run(put))
+
+    (finding,) = index.verify()
+
+    assert "gone or hidden" in finding.text
+    assert [hit.message_id for hit in _search(index, "needle").hits] != [9999]
+
+
+def test_an_interrupted_rebuild_is_gone_on_with(store, say, open_index, index):
+    say("one", *(f"needle {number}" for number in range(500)))
+
+    index.catch_up(budget_s=0.0)
+    with store.sqlite_access().read() as reader:
+        assert reader.one("SELECT value FROM fts5_state WHERE name = 'backfill'")[0] > 0
+    told = []
+    rows = open_index(store).rebuild(progress=lambda done, total: told.append((done, total)))
+
+    assert rows == 500
+    assert told[-1] == (rows, rows)
+
+
+def test_a_newer_index_is_refused_and_not_touched(store, say, open_index, index, caught_up):
+    say("one", "needle")
+    caught_up()
+    access = store.sqlite_access()
+    access.apply(lambda writer: writer.run("UPDATE plugin_schema SET version = 99"))
+
+    with pytest.raises(StoreRefused, match="version 99, this plugin knows 1"):
+        open_index(store)
+
+    assert access.version("fts5") == 99
+
+
+def test_without_the_plugin_the_store_works_and_its_tables_can_go(store, scene, say, open_index, index, caught_up):
+    lineage_id, _ = say("one", "needle")
+    caught_up()
+
+    store.sqlite_access().drop("fts5")
+    say("two", "needle")
+    scene.run(Delete(lineage_id=lineage_id, now=scene.now))
+
+    assert [one.preview for one in store.summaries(ALL)] == [""]
+    assert len(_search(open_index(store), "needle").hits) == 1
+
+
+@pytest.mark.parametrize(("days", "is_gone"), [(0, False), (2, True)])
+def test_words_that_were_removed_are_gone_for_good_a_day_later(store, say, redact, index, caught_up, days, is_gone):
+    _, rows = say("one", "password hunterzwei", *(f"common words {number}" for number in range(50)))
+    caught_up()
+    redact(store, rows[0], "password [redacted]")
+    caught_up()
+    access = store.sqlite_access()
+    cleaner = Cleaner(access, Indexer(access), clock=lambda: time.time() + days * 86_400)
+
+    while cleaner.clean(time.monotonic() + 10):
+        continue
+
+    with store.sqlite_access().read() as reader:
+        blocks = b"".join(row[0] for row in reader.all("SELECT block FROM messages_fts_data"))
+        terms = {row[0] for row in reader.all("SELECT term FROM fts5_terms")}
+        state = dict(reader.all("SELECT name, value FROM fts5_state"))
+    assert state.get("cleaning", 0) == 0
+    assert (b"hunterzwei" not in blocks, "hunterzwei" not in terms) == (is_gone, is_gone)
+    assert {"password", "redacted", "common"} <= terms
+    assert [hit.message_id for hit in _search(index, "ommo").hits] != []
+
+
+def test_the_status_says_what_there_is(store, say, index, caught_up):
+    before = dict(index.status())
+    say("one", "needle 部署")
+    caught_up()
+    say("two", "more")
+
+    after = dict(index.status())
+
+    assert "not made yet" in before["index"]
+    assert after["index"] == "fts5, version 1"
+    assert after["state"] == "complete"
+    assert after["rows"] == "1"
+    assert int(after["changes waiting"]) > 0
