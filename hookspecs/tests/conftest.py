@@ -11,6 +11,26 @@ import pytest
 
 _numbers = count()
 
+# What an inner run can do without, since only the fates of its tests are read: looking at each of these once for
+# every mutant would take longer than the tests.
+UNUSED = (
+    "cacheprovider",
+    "doctest",
+    "faulthandler",
+    "junitxml",
+    "legacypath",
+    "logging",
+    "pastebin",
+    "pytester",
+    "setuponly",
+    "setupplan",
+    "stepwise",
+    "threadexception",
+    "unraisableexception",
+)
+OPTIONS = ("-q", "-x", "--no-header", "--tb=no", "--assert=plain", "--import-mode=importlib")
+OPTIONS += tuple(f"-pno:{name}" for name in UNUSED)
+
 
 class Fates:
     """Counts what became of the tests of an inner run."""
@@ -34,13 +54,15 @@ def run_suite(tmp_path, monkeypatch):
         planted = types.ModuleType("planted")
         vars(planted).update(things)
         monkeypatch.setitem(sys.modules, "planted", planted)
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         # a second module of one name would be the first one again
         file = tmp_path / f"test_planted_{next(_numbers)}.py"
         file.write_text(source, encoding="utf-8")
         fates = Fates()
-        options = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull]
         chosen = [] if only is None else ["-k", only]
-        pytest.main([*options, *chosen, "--rootdir", str(tmp_path), str(file)], plugins=[fates])
+        # without the last of them pytest would look through every folder above the file
+        places = ["-c", os.devnull, "--rootdir", str(tmp_path), "--confcutdir", str(tmp_path)]
+        pytest.main([*OPTIONS, *chosen, *places, str(file)], plugins=[fates])
         return fates
 
     return run

@@ -67,6 +67,13 @@ def _append_late_results(tables, operation):
     return turns.append(tables, operation)
 
 
+def _append_without_a_sign_of_life(tables, operation):
+    leases_before = dict(tables.leases)
+    ids = turns.append(tables, operation)
+    tables.leases = leases_before
+    return ids
+
+
 def _delete_whatever_is_presumed(tables, operation):
     if operation.presumed_dead is not None:
         operation = attrs.evolve(operation, presumed_dead=tables.leases[operation.lineage_id].stamp)
@@ -150,6 +157,11 @@ LAWS = {
         {ops.Append: _append_to_any_lineage},
         leases.LeaseTests,
         "test_a_fence_names_the_turn_of_its_own_lineage",
+    ),
+    "worker taken for dead": (
+        {ops.Append: _append_without_a_sign_of_life},
+        leases.LeaseTests,
+        "test_a_step_shows_that_the_holder_lives",
     ),
     "begin answered to somebody else": (
         {ops.Begin: _begin_known_by_turn_id},

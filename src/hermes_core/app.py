@@ -352,6 +352,7 @@ class HermesApp(Profile):
             self.settings,
             wake_folder=lambda: self.wake_folder,
             plugin_rows=self.plugin_rows,
+            index=lambda: self.search_index,
             recover=lambda: self._turns.recovery.close_dead_turns(),  # noqa: PLW0108 - opened late
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import apsw
 import pytest
 
+from hermes_core.storage.sqlite import migrate
 from hermes_core.storage.sqlite.backend import SqliteBackend
 from hermes_core.storage.sqlite.database import Database
 from hermes_core.storage.sqlite.migrate import Schema
@@ -77,6 +78,37 @@ def test_an_old_file_looks_like_a_new_one(store, old_file, tmp_path):
     SqliteBackend().open(StoreOptions(path=new)).close()
 
     assert _structure(old_file) == _structure(new)
+
+
+@pytest.mark.parametrize("age", ["new", "old"])
+def test_an_ordinary_open_knows_the_tables_without_making_them(age, request, tmp_path, monkeypatch):
+    path = request.getfixturevalue("old_file") if age == "old" else str(tmp_path / "new.db")
+    SqliteBackend().open(StoreOptions(path=path)).close()
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    found = {name: number for name, number in migrate.checksums(connection).items() if not name.startswith("sqlite_")}
+    connection.close()
+    compared = []
+    monkeypatch.setattr(migrate, "_missing", lambda *_: compared.append("slowly") or [])
+
+    SqliteBackend().open(StoreOptions(path=path)).close()
+
+    assert {name: f"0x{number:08X}" for name, number in found.items()} == {
+        name: f"0x{number:08X}" for name, number in SCHEMA.checksums.items()
+    }
+    assert compared == []
+
+
+def test_a_column_that_is_missing_in_spite_of_its_number_is_added(path):
+    SqliteBackend().open(StoreOptions(path=path)).close()
+    connection = apsw.Connection(path)
+    connection.execute("ALTER TABLE outbox DROP COLUMN error").fetchall()
+    connection.close()
+
+    for _ in range(2):
+        store = SqliteBackend().open(StoreOptions(path=path))
+        scene = Scene(store)
+        assert scene.delivery(scene.deliver()).error == ""
+        store.close()
 
 
 def test_what_waits_in_an_old_file_is_answered(store):

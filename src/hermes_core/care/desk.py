@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ports.app import PluginRow
     from hermes_hookspecs.ports.care import StoreHealth
+    from hermes_hookspecs.ports.search import SearchIndex
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.turns import Lease
 
@@ -50,7 +51,7 @@ class CareDesk:
     :param store: returns the open store, or raises why there is none. settings: effective ones.
     :param wake_folder: returns where processes of this store find each other, ``None`` where they do not.
     :param plugin_rows: loads the plugins and tells what became of each.
-    :param recover: closes turns whose process is gone, as their messages want it; returns how many.
+    :param index: returns what searches the store. recover: closes turns whose process is gone, as their messages want it; returns how many.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class CareDesk:
         wake_folder: Callable[[], str | None],
         plugin_rows: Callable[[], Sequence[PluginRow]],
         recover: Callable[[], int],
+        index: Callable[[], SearchIndex],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -69,6 +71,7 @@ class CareDesk:
         self._wake_folder = wake_folder
         self._plugin_rows = plugin_rows
         self._recover = recover
+        self._index = index
 
     # --- leases
 
@@ -134,6 +137,7 @@ class CareDesk:
         look.at("leases", lambda: check_leases(store, now))
         look.at("entrances", lambda: check_entrances(store))
         look.at("outbox", lambda: check_outbox(store, now))
+        look.at("search index", lambda: self._index().verify())
         look.at("leftovers", lambda: self._leftovers(now))
         return health
 
@@ -192,6 +196,8 @@ class CareDesk:
             store.apply(LeaveEntrances(holders=holders, now=self._clock.now()))
         if any(finding.kind == DEAD_LEASE for finding in fixable):
             self._recover()
+        if any(finding.fixable for finding in self._index().verify()):
+            self._index().rebuild()
         folder = self._wake_folder()
         if folder is not None:
             remove_dead_sockets(folder)

@@ -7,6 +7,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -305,6 +306,31 @@ def test_a_lost_table_is_damage_and_named(path, schema, database):
     foreign(Path(path), "DROP TABLE counters", journal="WAL")
 
     assert "has lost its table counters" in damaged(path, schema)
+
+
+def breaks_first_page(path: str) -> bytes:
+    """Break the page that says which tables there are, but not the header; return the file as it was."""
+    sound = Path(path).read_bytes()
+    Path(path).write_bytes(sound[:100] + b"\xff" * 900 + sound[1000:])
+    return sound
+
+
+def test_a_broken_schema_page_is_damage(path, schema, database):
+    database.close()
+    breaks_first_page(path)
+
+    assert "is damaged" in damaged(path, schema)
+
+
+def test_a_page_that_somebody_is_writing_while_we_look_is_looked_at_again(path, schema, database, monkeypatch):
+    database.close()
+    sound = breaks_first_page(path)
+    monkeypatch.setattr(files, "time", SimpleNamespace(sleep=lambda _seconds: Path(path).write_bytes(sound)))
+
+    found = files.inspect(path, application_id=schema.application_id, newest=schema.newest)
+
+    assert found is not None
+    assert found.user_version == schema.newest
 
 
 def test_a_version_older_than_the_tables_is_damage(path):

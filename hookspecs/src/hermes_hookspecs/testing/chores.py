@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from hermes_hookspecs import operations as ops
-from hermes_hookspecs.inbox import CONTROL, InboxDraft
+from hermes_hookspecs.inbox import CONTROL, MESSAGE, InboxDraft
 from hermes_hookspecs.source import Entrance, KeyPolicy
 from hermes_hookspecs.testing.play import Play
 from hermes_hookspecs.testing.scene import holder_at, source_at
@@ -152,6 +152,22 @@ class ChoreRules(Play):
             self.run(lambda _side: ops.LeaveEntrances(holders=(holder,), now=self.now))
         else:
             self.run(lambda _side: ops.ServeEntrances(entrances=entrances, holder=holder, now=self.now))
+
+    @rule(key=keys, command=flags, milliseconds=st.sampled_from([1, 1000]), limit=st.sampled_from([1, 500]))
+    def sweep_what_ended(self, *, key: SessionKey, command: bool, milliseconds: int, limit: int) -> None:
+        """Bring a row to its end some time after its acceptance, and remove what had ended before."""
+        self.accept_one(key, source_at(), "x", kind=CONTROL if command else MESSAGE)
+        place = self.sides[1].accepted() - 1
+        self.known.now += milliseconds
+
+        def end(side: Side) -> ops.Operation[object]:
+            inbox_id = side.inbox_id(place)
+            if command:
+                return ops.Control(inbox_id=inbox_id, effect=None, now=self.now, settle=True)
+            return ops.Withdraw(ids=(inbox_id,), now=self.now)
+
+        self.run(end)
+        self.run(lambda _side: ops.Sweep(now=self.now, inbox_before=self.now, outbox_before=self.now, limit=limit))
 
     @rule(age=st.sampled_from([0, 1000, 10**9]), ahead=st.sampled_from([0, 1]), limit=st.sampled_from([1, 2, 500]))
     def sweep(self, *, age: int, ahead: int, limit: int) -> None:

@@ -14,6 +14,7 @@ from hermes_hookspecs.testing.play import Play
 from hermes_hookspecs.testing.scene import holder_at
 from hermes_hookspecs.testing.strategies import (
     ENTRANCES,
+    KEYS,
     answers,
     flags,
     keys,
@@ -22,6 +23,7 @@ from hermes_hookspecs.testing.strategies import (
     part_lists,
     places,
     sources,
+    tries,
     updates,
 )
 
@@ -52,9 +54,8 @@ class DeliveryRules(Play):
         number=numbers,
         place=places,
         parts=part_lists,
-        marks=st.integers(0, 3),
-        end=st.sampled_from(["", "", "defer", "await", "fail"]),
-        maybe_sent=flags,
+        marks=st.sampled_from([0, 0, 0, 1, 2, 3]),
+        tries=st.lists(tries, min_size=1, max_size=2),
     )
     def send(
         self,
@@ -63,25 +64,37 @@ class DeliveryRules(Play):
         place: SessionSource,
         parts: tuple[PartDraft, ...],
         marks: int,
-        end: str,
-        maybe_sent: bool,
+        tries: list[tuple[str, bool, bool, bool]],
     ) -> None:
-        """Take what comes next from whoever has it, send some parts, and come to some end or none."""
+        """Take what comes next from whoever has it, send some parts, and come to some end or none; perhaps once more.
+
+        tries: how each ends, and whether a part may have gone out, it counts as a failure, and a message comes from
+        where it goes.
+        """
         if number > 3 or not self.oracle.next_deliveries(ENTRANCES):
             drafts = self.drafts_of([(f"d{self.fresh()}", place, "answer", ANSWER)], number)
             self.run(lambda _side: ops.Deliver(drafts=drafts, now=self.now))
         heads = self.oracle.next_deliveries(ENTRANCES)
         head = heads[number % len(heads)]
-        self._claim(head, expected=head.attempt, dead=True)
+        for end, maybe_sent, failed, meanwhile in tries:
+            claimed, attempt = self._take(head, parts)
+            for index in range(marks):
+                self._mark(claimed, index, attempt=attempt)
+            if meanwhile:
+                self.accept_one(KEYS[0], head.target, "meanwhile")
+            if end in {"defer", "await"}:
+                self._defer(claimed, attempt, awaits=end == "await", maybe_sent=maybe_sent, failed=failed)
+            elif end:
+                self._fail(claimed, attempt, maybe_sent=maybe_sent)
+
+    def _take(self, head: Delivery, parts: tuple[PartDraft, ...]) -> tuple[Delivery | None, int]:
+        """Claim a delivery from whoever has it and split it; return it and the attempt, as far as it succeeded."""
+        seen = self.oracle.delivery(head.id)
+        self._claim(head, expected=self._attempt(seen, 0), dead=True)
         claimed = self.oracle.delivery(head.id)
         row, attempt = self.row_of(head), 0 if claimed is None else claimed.attempt
         self.run(lambda side: ops.SplitDelivery(delivery_id=row(side), attempt=attempt, parts=parts, now=self.now))
-        for index in range(marks):
-            self._mark(claimed, index, attempt=attempt)
-        if end in {"defer", "await"}:
-            self._defer(claimed, attempt, awaits=end == "await", maybe_sent=maybe_sent, failed=True)
-        elif end:
-            self._fail(claimed, attempt, maybe_sent=maybe_sent)
+        return claimed, attempt
 
     def _claim(self, delivery: Delivery | None, *, expected: int, dead: bool) -> None:
         row = self.row_of(delivery)

@@ -219,14 +219,7 @@ class StoreMachine(DeliveryRules, ChoreRules):
     @rule(key=keys, source=places | sources, holder=holders, text=texts, which=agains)
     def ask(self, *, key: SessionKey, source: SessionSource, holder: LeaseHolder, text: str, which: str) -> None:
         """Accept a message and begin the turn that answers it, whoever runs one there."""
-        self.enter_with(key=key, source=source)
-        self.accept_one(key, source, text)
-        route = self.oracle.route(key)
-        if route is not None and route.lineage_id is not None:
-            lineage_id = route.lineage_id
-            active = self.oracle.active_turn(lineage_id)
-            again = self.again_of(None if active is None else active.id, which)
-            self.begin_with(lineage_id, self.oldest(lineage_id, again, 1), dead=True, again=again, holder=holder)
+        self.answer_one(key, source, text, which=which, holder=holder)
 
     @rule(
         number=numbers, count=st.integers(0, 2), dead=flags, which=agains, note=flags, chosen=answers, maintenance=flags
@@ -293,6 +286,17 @@ class StoreMachine(DeliveryRules, ChoreRules):
             return ops.Append(fence=fence, drafts=rows, now=self.now)
 
         self.run(named)
+
+    @rule(key=keys, source=places, holder=holders, text=texts, count=st.integers(1, 2))
+    def interject(self, *, key: SessionKey, source: SessionSource, holder: LeaseHolder, text: str, count: int) -> None:
+        """Begin a turn, and say what comes meanwhile into it."""
+        lineage_id = self.answer_one(key, source, "first", which="none", holder=holder)
+        if lineage_id is None or not self.fences:
+            return
+        self.accept_one(key, source, text)
+        fence = self.some_fence(0)
+        rows = {side: self.oldest(lineage_id, {side: frozenset()}, count)(side) for side in self.sides}
+        self.run(lambda side: ops.Append(fence=fence, drafts=rows[side], now=self.now))
 
     @precondition(lambda self: self.fences)
     @rule(

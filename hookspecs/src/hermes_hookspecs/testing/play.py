@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.turns import LeaseHolder
 
 __all__ = ["Play"]
 
@@ -60,6 +61,7 @@ class Play(RuleBasedStateMachine):
         under_test, oracle = (side.everything(self.known) for side in self.sides)
         for name, value in oracle.items():
             assert under_test[name] == value, f"{name}: {under_test[name]} is not {value}"
+        self.known.looks += 1
 
     # how operations are made and run
     def run(self, build: Callable[[Side], ops.Operation[object]]) -> object:
@@ -181,6 +183,25 @@ class Play(RuleBasedStateMachine):
             )
 
         return drafts
+
+    def answer_one(
+        self, key: SessionKey, source: SessionSource, text: str, *, which: str, holder: LeaseHolder
+    ) -> LineageId | None:
+        """Accept a message and begin a turn with the oldest one of its lineage, whoever runs one there.
+
+        :param which: what of the turn that runs there waits again, see :meth:`again_of`.
+        :returns: the lineage, ``None`` where the key leads nowhere.
+        """
+        self.enter_with(key=key, source=source)
+        self.accept_one(key, source, text)
+        route = self.oracle.route(key)
+        if route is None or route.lineage_id is None:
+            return None
+        lineage_id = route.lineage_id
+        active = self.oracle.active_turn(lineage_id)
+        again = self.again_of(None if active is None else active.id, which)
+        self.begin_with(lineage_id, self.oldest(lineage_id, again, 1), dead=True, again=again, holder=holder)
+        return lineage_id
 
     def accept_one(self, key: SessionKey, source: SessionSource, text: str, kind: str = MESSAGE) -> None:
         """Accept one message."""

@@ -31,6 +31,7 @@ __all__ = [
     "sources",
     "texts",
     "titles",
+    "tries",
     "updates",
     "usages",
 ]
@@ -97,5 +98,7 @@ answers = st.lists(
 )
 """Key, target, text and kind of what is to be delivered."""
 part_lists = st.lists(st.builds(PartDraft, text=texts), min_size=1, max_size=3).map(tuple)
+tries = st.tuples(st.sampled_from(["", "defer", "await", "await", "await", "fail"]), flags, flags, flags)
+"""How an attempt to send ends; whether a part may have gone out, it failed, a message came meanwhile."""
 agains = st.sampled_from(["none", "all", "some"])
 """Which messages of a turn wait again when it ends."""

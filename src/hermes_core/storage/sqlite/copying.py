@@ -15,6 +15,7 @@ import apsw
 
 from hermes_core.storage.sqlite import forks
 from hermes_core.storage.sqlite.connection import connect, disconnect, translate
+from hermes_core.storage.sqlite.soundness import damage
 from hermes_hookspecs.errors import StorageError, StoreDamaged
 
 if TYPE_CHECKING:
@@ -119,10 +120,10 @@ def _check_copy(partial: str) -> None:
             f"file:{escaped}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )
     try:
-        found = [str(row[0]) for row in connection.execute("PRAGMA quick_check").fetchall()]
+        found = damage(connection)
     finally:
         connection.close()
-    if found != ["ok"]:
+    if found:
         raise StoreDamaged(f"the copy is not sound ({found[0]}), so the store is not; nothing is left of the copy")
 
 

@@ -15,6 +15,7 @@ from hermes_core.storage.sqlite.committer import Committer
 from hermes_core.storage.sqlite.connection import Connection, connect, disconnect, number, translate
 from hermes_core.storage.sqlite.gate import OpenMark
 from hermes_core.storage.sqlite.readers import Readers, Reading
+from hermes_core.storage.sqlite.soundness import damage
 from hermes_core.storage.sqlite.writer import Writer
 from hermes_hookspecs.errors import StorageError, StoreBusy, StoreRefused, StoreStopped
 
@@ -215,14 +216,13 @@ class Database:
             connection = connect(self.path, busy_timeout_s=self._busy_timeout_s, query_only=True)
             try:
                 with connection.inside:
-                    found = [str(row[0]) for row in connection.execute("PRAGMA quick_check").fetchall()]
+                    return damage(connection)
             finally:
                 disconnect(connection, checkpoint=False)
         except (apsw.CorruptError, apsw.NotADBError) as error:
             return [str(error)]
         except apsw.Error as error:
             raise translate(error, f"{self.path} cannot be checked") from error
-        return [] if found == ["ok"] else found
 
     def close(self) -> None:
         """Write what is queued and close everything; waits about ``busy_timeout_s`` at most. Idempotent."""

@@ -15,6 +15,7 @@ from hermes_hookspecs.errors import StoreDamaged, StoreRefused
 
 __all__ = [
     "MINIMUM_SQLITE",
+    "WAY_OUT",
     "Glance",
     "absolute",
     "check_emptied",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 MINIMUM_SQLITE = (3, 46, 0)
+WAY_OUT = "nothing was changed. Restore a backup, or move the file away to begin anew"
+
 LOOKS = 4
 BETWEEN_LOOKS_S = 0.02
 
@@ -194,13 +197,14 @@ def inspect(path: str, *, application_id: int, newest: int) -> Glance | None:
     Somebody may be writing while we look without a lock, so a file is refused only when it looks wrong again and again.
 
     :raises StoreRefused: see :func:`glance` and :func:`refuse_strangers`.
+    :raises StoreDamaged: see :func:`glance`.
     """
     for attempt in range(LOOKS):
         try:
             found = glance(path)
             if found is not None:
                 refuse_strangers(path, found, application_id=application_id, newest=newest)
-        except StoreRefused:
+        except (StoreRefused, StoreDamaged):
             if attempt == LOOKS - 1:
                 raise
             time.sleep(BETWEEN_LOOKS_S)
@@ -216,6 +220,7 @@ def glance(path: str) -> Glance | None:
     opened as immutable: no lock, no side file. With one it is read-only, so that nobody's log is checkpointed.
 
     :raises StoreRefused: it is not a database, or cannot be read.
+    :raises StoreDamaged: it is a database, but what it says about itself is broken.
     """
     try:
         if not os.stat(path).st_size:
@@ -259,7 +264,9 @@ def _ask(path: str, parameters: str) -> Glance:
             connection.close()
 
 
-def _unreadable(path: str, error: apsw.Error) -> StoreRefused:
+def _unreadable(path: str, error: apsw.Error) -> StoreRefused | StoreDamaged:
+    if isinstance(error, apsw.CorruptError):
+        return StoreDamaged(f"{path} is damaged ({error}); {WAY_OUT}")
     if isinstance(error, apsw.NotADBError):
         return StoreRefused(f"{path} is not an SQLite database; it was not touched. Choose another file with --db")
     if isinstance(error, apsw.BusyError):

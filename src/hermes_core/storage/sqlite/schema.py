@@ -304,5 +304,26 @@ CREATE TABLE entrance_servers (
 CREATE INDEX plugin_state_by_expiry ON plugin_state (expires_at) WHERE expires_at IS NOT NULL;
 """
 
-SCHEMA = Schema(application_id=APPLICATION_ID, migrations=(Migration(1, FIRST), Migration(2, SECOND)))
+# Of the tables of a new file; a test knows them and shows the right ones when a migration has changed them.
+CHECKSUMS = {
+    "changes": 0xA4153084,
+    "entrance_servers": 0x2506087F,
+    "erased": 0x3788470D,
+    "inbox": 0x033214F7,
+    "inbox_identities": 0xA98CD225,
+    "lineages": 0x77AE4D3A,
+    "messages": 0x082DCBCC,
+    "meta": 0xD695DE9B,
+    "outbox": 0xC8E75051,
+    "outbox_parts": 0xD08E7AD2,
+    "plugin_state": 0x3E8E7A0E,
+    "routes": 0xB2573A3A,
+    "sessions": 0x0D078575,
+    "turns": 0xA8BA8D0E,
+    "usage": 0x9E1CF4AC,
+}
+
+SCHEMA = Schema(
+    application_id=APPLICATION_ID, migrations=(Migration(1, FIRST), Migration(2, SECOND)), checksums=CHECKSUMS
+)
 """What this program makes of a new file and of any older one."""

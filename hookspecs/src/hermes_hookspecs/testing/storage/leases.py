@@ -10,7 +10,7 @@ import pytest
 from hermes_hookspecs.errors import LeaseLost, SessionNotFound
 from hermes_hookspecs.ids import LineageId, TurnId
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, KIND_CLOSING, closing_text
-from hermes_hookspecs.operations import Append, Finish, Renew
+from hermes_hookspecs.operations import Append, Busy, Finish, Renew
 from hermes_hookspecs.testing.scene import (
     ALL,
     KEY,
@@ -82,6 +82,18 @@ class LeaseTests(StoreFixtures):
         assert lease.stamp == LeaseStamp(begun.turn.token, 2)
         assert (lease.acquired_at, lease.expires_at) == (begun.lease.acquired_at, scene.now + 30_000)
         assert scene.lineage(entry.lineage_id).version == begun.version
+
+    def test_a_step_shows_that_the_holder_lives(self, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        scene.append(begun, saying("on my way"))
+
+        taken = scene.try_begin(entry.lineage_id, scene.accept(), presumed_dead=begun.lease.stamp)
+
+        assert isinstance(taken, Busy)
+        assert taken.lease == scene.lease(entry.lineage_id)
+        assert taken.lease.stamp == LeaseStamp(begun.turn.token, 1)
+        assert scene.revoke(entry.lineage_id, expected=begun.lease.stamp) is None
 
     def test_a_lease_shows_the_time_that_its_holder_promised(self, scene: Scene) -> None:
         entry = scene.enter()

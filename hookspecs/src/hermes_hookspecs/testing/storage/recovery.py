@@ -54,10 +54,9 @@ class RecoveryTests(StoreFixtures):
         dead = _died(scene, entry)
         (inbox_id,) = dead.turn.inbox_ids
         scene.append(dead, asking("c1"))
+        seen = scene.lease(entry.lineage_id).stamp
 
-        begun = scene.begin(
-            entry.lineage_id, inbox_id, presumed_dead=dead.lease.stamp, again=frozenset({inbox_id}), note=_note()
-        )
+        begun = scene.begin(entry.lineage_id, inbox_id, presumed_dead=seen, again=frozenset({inbox_id}), note=_note())
 
         assert begun.interrupted is not None
         assert (begun.turn.attempt, begun.turn.inbox_ids) == (2, (inbox_id,))

@@ -134,4 +134,4 @@ class SteeringTests(StoreFixtures):
         again = scene.begin(entry.lineage_id, drafts=operation.drafts, turn_id=operation.turn_id)
 
         assert again.turn == store.turn(begun.turn.id)
-        assert again.lease == begun.lease
+        assert again.lease == scene.lease(entry.lineage_id)

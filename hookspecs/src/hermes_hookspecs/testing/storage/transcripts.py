@@ -108,7 +108,7 @@ class LegalityTests(StoreFixtures):
             scene.finish(first)
         elif end == "revoked":
             scene.revoke(entry.lineage_id)
-        second = scene.ask(entry, presumed_dead=first.lease.stamp)
+        second = scene.ask(entry, presumed_dead=scene.lease(entry.lineage_id).stamp)
         before = scene.rows(entry.lineage_id)
 
         for write in (scene.append, scene.finish):

@@ -263,7 +263,7 @@ class BeginTests(StoreFixtures):
         waits = scene.accept("next")
         scene.clock.advance(60)
 
-        begun = scene.begin(entry.lineage_id, waits, presumed_dead=dead.lease.stamp)
+        begun = scene.begin(entry.lineage_id, waits, presumed_dead=scene.lease(entry.lineage_id).stamp)
 
         assert begun.interrupted == store.turn(dead.turn.id)
         assert begun.interrupted is not None
