@@ -314,7 +314,14 @@ class HermesApp(Profile):
 
     def stop_turn(self, lineage_id: LineageId, *, reason: str = "", control_id: InboxId | None = None) -> bool:
         """Stop the turn of a lineage; it never runs again. :raises SessionNotFound: no such lineage."""
-        return self.desk.stop(lineage_id, reason, control_id)
+        from hermes_core.inbox.door import entrance_of
+        from hermes_core.turns.stopping import stop_notices
+
+        command = None if control_id is None else self.store.inbox_item(control_id)
+        notices = stop_notices(self.store, lineage_id, None if command is None else command.session_key)
+        stopped = self.desk.stop(lineage_id, reason, control_id, notices)
+        self.wake_servers(entrance_of(notice.target) for notice in notices)
+        return stopped
 
     async def accept(
         self, events: Sequence[MessageEvent], *, state: Sequence[StateUpdate] = ()

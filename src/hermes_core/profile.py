@@ -155,10 +155,10 @@ class Profile:
             desk=self.desk,
             settings=self.settings,
             is_command=lambda text: parse_command(text) is not None,
-            wake=self._wake_servers,
+            wake=self.wake_servers,
         )
 
-    def _wake_servers(self, entrances: Iterable[Entrance]) -> None:
+    def wake_servers(self, entrances: Iterable[Entrance]) -> None:
         """Wake those who serve entrances: there may be something to answer, and something to send."""
         from hermes_core.outbox.topics import outbox_topic
         from hermes_core.turns.topics import WORK

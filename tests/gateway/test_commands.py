@@ -290,3 +290,19 @@ def test_a_command_that_is_delivered_again_runs_once(hall):
     hall.say(hall.event("/new", identities=("m1",)), hall.event("/new", identities=("m1",)))
 
     assert len(hall.work("echo")) == 1
+
+
+def test_whose_message_is_stopped_from_elsewhere_is_told_so(hall, wait_for, wait_until):
+    gate = Gate()
+
+    async def scene():
+        async with hall.serving(ScriptedAgent(pause(gate))):
+            await hall.accept("slow")
+            await wait_for(gate.reached)
+            assert await asyncio.to_thread(hall.app.stop_turn, hall.lineage(), reason="from the terminal")
+            await wait_until(hall.sender.texts)
+
+    asyncio.run(scene())
+
+    assert hall.sender.texts() == ["The work on your message was stopped. Send a message to go on."]
+    assert hall.work("echo") == hall.sender.texts()

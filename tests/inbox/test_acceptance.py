@@ -368,3 +368,20 @@ def test_a_command_is_a_row_of_its_own_kind(door, event, kind):
     door.accept(door.event(event["text"], "m1", **fields))
 
     assert door.item(1).kind == kind
+
+
+def test_a_control_row_that_is_no_command_is_kept_where_somebody_sees_it(door):
+    (result,) = door.accept(door.event("approve it", "m1", kind="control"))
+
+    item = door.item(result.id)
+    assert (item.status, item.error) == ("quarantined", "a control row that is no command")
+
+
+def test_one_text_is_no_set_of_identities():
+    with pytest.raises(TypeError, match=r"identities are several texts, such as \('abc',\), not str"):
+        MessageEvent(source=SessionSource(platform="feishu"), text="hello", identities="abc", received_at=1)
+
+
+def test_a_kind_that_does_not_exist_is_refused_where_it_is_written():
+    with pytest.raises(ValueError, match="kind"):
+        MessageEvent(source=SessionSource(platform="feishu"), text="hello", kind="mesage", received_at=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -41,7 +42,15 @@ APPLIED = "applied"
 """Of a control row: its effect is in the store, its reply is not in the outbox yet."""
 
 MESSAGE, CONTROL, INTERNAL = "message", "control", "internal"
+KINDS = (MESSAGE, CONTROL, INTERNAL)
 """Kinds. A control row (command, approval, recall) stands outside the FIFO; an internal one moves no clock."""
+
+
+def _identities(value: object) -> tuple[str, ...]:
+    """Return ids as a tuple; one text is refused, since each of its characters would become an id."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"identities are several texts, such as ({value!r},), not {type(value).__name__}")
+    return tuple(str(one) for one in value)
 
 
 @attrs.frozen(kw_only=True)
@@ -58,9 +67,9 @@ class MessageEvent:
 
     source: SessionSource
     text: str
-    identities: tuple[str, ...] = ()
+    identities: tuple[str, ...] = attrs.field(default=(), converter=_identities)
     attachments: tuple[Attachment, ...] = ()
-    kind: str = MESSAGE
+    kind: str = attrs.field(default=MESSAGE, validator=attrs.validators.in_(KINDS))
     received_at: int
     error: str = ""
 

@@ -100,6 +100,8 @@ class Acceptance:
         # What cannot be read may still hold what is to be redacted.
         text = self._hooks.redact_inbound(event.text, source) if event.text else ""
         kind = CONTROL if event.kind == MESSAGE and not event.attachments and self._is_command(text) else event.kind
+        if kind == CONTROL and not self._is_command(text):
+            error = error or "a control row that is no command"
         return InboxDraft(
             session_key=key,
             source=source,

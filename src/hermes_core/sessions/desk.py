@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import ControlOutcome, InboxItem
     from hermes_hookspecs.operations import BindRoute, Deleted, ReleaseRoute, Rename, Revoke
+    from hermes_hookspecs.outbox import DeliveryDraft
     from hermes_hookspecs.ports.policies import KeyBuilder
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.principal import Principal
@@ -240,15 +241,23 @@ class SessionDesk:
         summary = self._store().summary(outcome.lineage_id, operator())
         return Left(summary=summary, superseded=outcome.superseded, stopped=outcome.stopped is not None)
 
-    def stop(self, lineage_id: LineageId, reason: str, control_id: InboxId | None) -> bool:
+    def stop(
+        self,
+        lineage_id: LineageId,
+        reason: str,
+        control_id: InboxId | None,
+        deliveries: tuple[DeliveryDraft, ...] = (),
+    ) -> bool:
         """Revoke the lease of a lineage and end its turn for good; return whether one was running.
 
+        :param deliveries: what the senders of its messages are told.
         :raises SessionNotFound: no such lineage.
         """
         from hermes_hookspecs.operations import Revoke
 
         held = self._store().lease(lineage_id)
-        outcome = self._run(Revoke(lineage_id=lineage_id, now=self._clock.now(), reason=reason), control_id)
+        revoke = Revoke(lineage_id=lineage_id, now=self._clock.now(), reason=reason, deliveries=deliveries)
+        outcome = self._run(revoke, control_id)
         self.wake(lineage_id)
         self._tell_dead(outcome, held)
         return outcome.stopped is not None

@@ -105,7 +105,7 @@ class TurnRun:
                 raise
             raise AgentFailed(f"{agent.name} failed in turn {self._turn.id}: {reason}") from error
         finally:
-            self._waker.wake(self._turn.lineage_id)
+            self._waker.wake_next(self._turn.lineage_id)
 
     async def _guarded(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> None:
         """Run the steps beside the renewal; the loss of the lease ends them before anything else runs."""

@@ -95,7 +95,7 @@ class TurnWait:
     async def _begin_here(self) -> Begun | None:
         """Wait where the message stands; ``None`` when its route took it along to another lineage."""
         waker, times = self._around.waker, self._around.times
-        waiter = waker.enter(self._lineage_id)
+        waiter = waker.enter(self._lineage_id, place=self._inbox_id)
         try:
             while True:
                 own, look = await asyncio.wrap_future(self._around.store.submit_read(self._look))
@@ -110,8 +110,13 @@ class TurnWait:
                     return begun
                 await self._tell(in_the_way)
                 await self._around.leftovers.write()
-                waiter.watch(None if look.lease is None else look.lease.holder)
-                await waiter.wait(max(0.001, min(1.0, times.wait_s - self.waited_s)))
+                patience_s = max(0.001, min(1.0, times.wait_s - self.waited_s))
+                if waker.is_first(waiter):
+                    waiter.watch(None if look.lease is None else look.lease.holder)
+                    await waiter.wait(patience_s)
+                else:
+                    # Somebody of this process goes first whatever happens elsewhere: one look-out is enough.
+                    await waiter.doze(patience_s)
         finally:
             waker.leave(waiter)
 
@@ -167,4 +172,4 @@ class TurnWait:
             await self._around.store.perform(operation)
         except StorageError as error:
             self._around.leftovers.owe(operation, f"that message {self._inbox_id} is taken back", error)
-        self._around.waker.wake(self._lineage_id)
+        self._around.waker.wake_next(self._lineage_id)

@@ -46,9 +46,23 @@ class LocalWaker:
         if self._folder is not None:
             signal_others(self._folder, topic)
 
-    def enter(self, topic: str) -> Waiter:
-        """Return a waiter that hears every wake from now on: enter, look, then wait, and none can be lost."""
-        waiter = Waiter(topic, asyncio.get_running_loop(), self._mark, self._folder)
+    def wake_next(self, topic: str) -> None:
+        """Do what :meth:`wake` does, but leave those in this process who stand in line behind the first of it."""
+        with self._lock:
+            first = self._first(topic)
+            waiters = tuple(one for one in self._waiters.get(topic, ()) if one.place is None or one is first)
+        for waiter in waiters:
+            waiter.wake()
+        if self._folder is not None:
+            signal_others(self._folder, topic)
+
+    def enter(self, topic: str, place: int | None = None) -> Waiter:
+        """Return a waiter that hears every wake from now on: enter, look, then wait, and none can be lost.
+
+        :param place: of one who stands in line for the topic: nobody of this process with a greater one comes first.
+            When the first of the line leaves, the next one is woken.
+        """
+        waiter = Waiter(topic, asyncio.get_running_loop(), self._mark, self._folder, place)
         with self._lock:
             self._waiters.setdefault(topic, set()).add(waiter)
         return waiter
@@ -57,10 +71,23 @@ class LocalWaker:
         """Let go of a waiter."""
         waiter.close()
         with self._lock:
+            was_first = waiter is self._first(waiter.topic)
             waiters = self._waiters.get(waiter.topic, set())
             waiters.discard(waiter)
             if not waiters:
                 self._waiters.pop(waiter.topic, None)
+            following = self._first(waiter.topic) if was_first else None
+        if following is not None:
+            following.wake()
+
+    def is_first(self, waiter: Waiter) -> bool:
+        """Return whether nobody of this process stands in line before a waiter."""
+        with self._lock:
+            return waiter.place is None or waiter is self._first(waiter.topic)
+
+    def _first(self, topic: str) -> Waiter | None:
+        line = [one for one in self._waiters.get(topic, ()) if one.place is not None]
+        return min(line, key=lambda one: one.place or 0, default=None)
 
     async def wait(self, topic: str, timeout_s: float) -> bool:
         """Return ``True`` when woken or when somebody has written, ``False`` after ``timeout_s`` seconds."""
@@ -75,9 +102,15 @@ class Waiter:
     """One wait of one task, on one loop; :meth:`LocalWaker.leave` lets go of what it holds."""
 
     def __init__(
-        self, topic: str, loop: asyncio.AbstractEventLoop, mark: Callable[[], int], folder: str | None
+        self,
+        topic: str,
+        loop: asyncio.AbstractEventLoop,
+        mark: Callable[[], int],
+        folder: str | None,
+        place: int | None = None,
     ) -> None:
         self.topic = topic
+        self.place = place
         self._loop = loop
         self._event = asyncio.Event()
         self._mark = mark
@@ -139,6 +172,16 @@ class Waiter:
                 self._event.clear()
                 self._seen = self._mark()
                 return True
+
+    async def doze(self, timeout_s: float) -> bool:
+        """Return whether somebody of this process woke the task; nothing else is listened to or looked at."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True
 
     def _begin_to_listen(self) -> bool:
         """Bind the socket, once; say whether that was done now."""
