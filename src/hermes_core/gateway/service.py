@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes_core.commands.controls import ControlRunner
+from hermes_core.gateway.upkeep import kept_up
 from hermes_core.outbox.deliverer import Deliverer
 from hermes_core.turns.serving import Serving
 from hermes_core.turns.worker import Worker
@@ -65,7 +66,8 @@ async def serve(
         await worker.run(until_idle=True)
         await deliverer.until_idle()
         return
-    await _both(worker, deliverer, limits.drain_s)
+    async with kept_up(app):
+        await _both(worker, deliverer, limits.drain_s)
 
 
 async def _both(worker: Worker, deliverer: Deliverer, drain_s: float) -> None:

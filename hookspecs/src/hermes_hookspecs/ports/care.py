@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["Finding", "StoreCare", "StoreHealth"]
+__all__ = ["Finding", "Janitor", "StoreCare", "StoreHealth"]
 
 
 @attrs.frozen(kw_only=True)
@@ -45,6 +45,18 @@ class StoreHealth:
     free_pages: int | None = None
     journal_mode: str | None = None
     schema_version: int | None = None
+
+
+class Janitor(Protocol):
+    """Does chores of derived data in a thread of its own, while its process is the one that was elected for it."""
+
+    def start(self) -> None:
+        """Begin; a second call does nothing."""
+        ...
+
+    def close(self) -> None:
+        """End the thread and let another process be elected; before the store is closed. Idempotent."""
+        ...
 
 
 class StoreCare(Protocol):

@@ -27,7 +27,7 @@ class Outbox(Protocol):
         ...
 
     def retry(self, delivery_id: DeliveryId) -> Delivery:
-        """Let a delivery be sent as soon as its turn comes.
+        """Let a delivery be sent as soon as its turn comes and its account may send; one whose sender died, too.
 
         :raises Conflict: it is sent, or being sent. :raises DeliveryNotFound: no such row.
         """

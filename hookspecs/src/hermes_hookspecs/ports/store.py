@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Message, ToolCall
     from hermes_hookspecs.operations import Operation
     from hermes_hookspecs.outbox import Delivery
-    from hermes_hookspecs.ports.care import StoreCare
+    from hermes_hookspecs.ports.care import Janitor, StoreCare
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Lineage, Route, Session, SessionFilter, SessionSummary, StoreStats
     from hermes_hookspecs.source import Entrance
@@ -254,6 +254,15 @@ class Store(StoreReader, Protocol):
 
     def care(self) -> StoreCare | None:
         """Return what examines, repairs and copies this store; ``None`` where there is nothing to take care of."""
+        ...
+
+    def janitor(self, chores: Sequence[Callable[[float], int]]) -> Janitor | None:
+        """Return who does chores for this store, in one process of all that have it open, not started yet.
+
+        For programs that stay. ``None`` where the store makes do without.
+
+        :param chores: each works for about so many seconds and returns how much is left; an error lets it rest.
+        """
         ...
 
     def close(self) -> None:

@@ -11,11 +11,11 @@ from hermes_core.storage.memory.text import clean
 from hermes_hookspecs.errors import StoreStopped
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from hermes_hookspecs.operations import Operation
-    from hermes_hookspecs.ports.care import StoreCare
+    from hermes_hookspecs.ports.care import Janitor, StoreCare
     from hermes_hookspecs.ports.store import Store, StoreOptions, StoreReader
 
 __all__ = ["MemoryBackend", "MemoryStore"]
@@ -131,6 +131,10 @@ class MemoryStore(MemoryReader):
 
     def care(self) -> StoreCare | None:
         """Return ``None``: there is no file to take care of."""
+        return None
+
+    def janitor(self, chores: Sequence[Callable[[float], int]]) -> Janitor | None:
+        """Return ``None``: nothing here is derived from anything."""
         return None
 
     def close(self) -> None:

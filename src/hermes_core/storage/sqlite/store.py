@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from hermes_core.storage.sqlite.reads import PinnedReads, SqliteReads
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
     from contextlib import AbstractContextManager
 
     from hermes_core.storage.sqlite.access import PluginTables
     from hermes_core.storage.sqlite.database import Database
+    from hermes_core.storage.sqlite.janitor import Janitor
     from hermes_core.storage.sqlite.transaction import Reader
     from hermes_hookspecs.operations import GetOrCreate, Operation
     from hermes_hookspecs.ports.care import StoreCare
@@ -139,6 +140,12 @@ class SqliteStore(SqliteReads):
         from hermes_core.storage.sqlite.care import SqliteCare
 
         return SqliteCare(self._database)
+
+    def janitor(self, chores: Sequence[Callable[[float], int]]) -> Janitor:
+        """Who does chores for this file, in one process of all that have it open, not started yet."""
+        from hermes_core.storage.sqlite.janitor import Janitor
+
+        return Janitor(self.path, self.change_mark, chores)
 
     def integrity(self) -> list[str]:
         """What SQLite finds wrong with the file, nothing when it is sound; reads all of it."""

@@ -25,7 +25,7 @@ from hermes_toy_store.book import Book
 from hermes_toy_store.reads import Reads
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from hermes_hookspecs.ports.store import Store, StoreOptions, StoreReader
 
@@ -191,6 +191,9 @@ class ToyStore:
             return self._records
 
     def care(self) -> None:
+        return None
+
+    def janitor(self, chores: Sequence[Callable[[float], int]]) -> None:
         return None
 
     def close(self) -> None:
