@@ -1,0 +1,231 @@
+"""The calls of one assistant row, run: what an agent does between two calls of its model.
+
+::
+
+    box = Toolbox(turn)
+    calls = box.calls(asked)                        # ids made unique, each with the effect of its tool
+    yield AssistantStep(content=text, tool_calls=calls)
+    async with aclosing(box.run(calls)) as results:
+        async for result in results:                # the row is on disk, the lease is held: only now
+            yield result
+    steered = box.steered()                         # what somebody said meanwhile
+
+Whatever goes wrong with a call becomes its result, in words that a model can act on: arguments that are no JSON or do
+not fit, a tool that is not there, an exception, a time limit, a person who said no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+from hermes_hookspecs.messages import ToolCall
+from hermes_hookspecs.parameters import ArgumentFault
+from hermes_hookspecs.ports.agent import ToolResult
+from hermes_hookspecs.tools import EFFECTS, result_text, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+
+    from hermes_hookspecs.ports.agent import Tool, TurnContext
+
+__all__ = ["Approvals", "AskedCall", "Toolbox"]
+
+_MOST_CHARACTERS = 50_000
+"""Most characters of a result of a tool that names no limit of its own."""
+
+
+@attrs.frozen(kw_only=True)
+class AskedCall:
+    """A call as a model asked for it: its id may be missing or used twice, its name unknown."""
+
+    id: str = ""
+    name: str
+    arguments: str = ""
+
+
+class Approvals(Protocol):
+    """Asks a person: the principal of the turn, or an admin."""
+
+    async def ask(self, call: ToolCall, tool: Tool, turn: TurnContext) -> str | None:
+        """Return ``None`` when the call may be made, else why not. Waits as long as its own limit allows."""
+        ...
+
+
+class Toolbox:
+    """Tools of one turn.
+
+    :param tools: by name; those of the turn where not given.
+    :param timeout_s: seconds that a call may take whose tool names no limit of its own.
+    :param approvals: asked before a tool with ``dangerous`` is called; where there is none, such a call is refused.
+    :param most_parallel: calls that run at a time, where all calls of a row only read.
+    """
+
+    def __init__(
+        self,
+        turn: TurnContext,
+        tools: Mapping[str, Tool] | None = None,
+        *,
+        timeout_s: float = 300.0,
+        approvals: Approvals | None = None,
+        most_parallel: int = 8,
+    ) -> None:
+        self._turn = turn
+        self._tools = dict(turn.tools if tools is None else tools)
+        self._timeout_s = timeout_s
+        self._approvals = approvals
+        self._most_parallel = most_parallel
+        self._used = {call.id for row in turn.messages for call in row.tool_calls}
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Return the tools by name, sorted: the order in which plugins were found never reaches a prompt."""
+        return tuple(self._tools[name] for name in sorted(self._tools))
+
+    def calls(self, asked: Iterable[AskedCall]) -> tuple[ToolCall, ...]:
+        """Return the calls as they are to be stored, in order.
+
+        An id that is missing, or was used before in this context, is replaced; arguments stay as they were written.
+        """
+        return tuple(
+            ToolCall(
+                id=self._unused(one.id),
+                name=one.name,
+                arguments=one.arguments,
+                effect=self._effect(one.name),
+            )
+            for one in asked
+        )
+
+    async def run(
+        self, calls: Sequence[ToolCall], *, within_s: float | None = None
+    ) -> AsyncGenerator[ToolResult, None]:
+        """Yield one result for each call: as they come where all of them read, else in order, one after another.
+
+        Whoever closes this generator, or is cancelled in it, cancels the calls that run.
+
+        :param within_s: seconds that are left of the turn; a call gets no more than that.
+        """
+        if len(calls) > 1 and all(call.effect == "read" for call in calls):
+            async with aclosing(self._together(calls, within_s)) as results:
+                async for result in results:
+                    yield result
+            return
+        deadline = None if within_s is None else asyncio.get_running_loop().time() + within_s
+        for call in calls:
+            left = None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
+            yield await self._result(call, left)
+
+    def steered(self) -> str:
+        """Return what was put into the turn since the last time, as one user text; ``""`` for nothing.
+
+        To be asked when all calls of a row are answered. Several texts are joined by a blank line, as later prompts
+        have them.
+        """
+        steering = self._turn.steering
+        return "" if steering is None else "\n\n".join(steering.take())
+
+    def _effect(self, name: str) -> str:
+        """Return what a repetition would do: nothing where there is no such tool, the worst where a tool is unclear."""
+        tool = self._tools.get(name)
+        if tool is None:
+            return "read"
+        return tool.effect if tool.effect in EFFECTS else "write"
+
+    def _unused(self, wanted: str) -> str:
+        number = len(self._used) + 1
+        unused = wanted or f"call_{number}"
+        while unused in self._used:
+            unused = f"{wanted or 'call'}_{number}"
+            number += 1
+        self._used.add(unused)
+        return unused
+
+    async def _together(self, calls: Sequence[ToolCall], within_s: float | None) -> AsyncGenerator[ToolResult, None]:
+        room = asyncio.Semaphore(self._most_parallel)
+
+        async def one(call: ToolCall) -> ToolResult:
+            async with room:
+                return await self._result(call, within_s)
+
+        tasks = [asyncio.create_task(one(call)) for call in calls]
+        try:
+            for done in asyncio.as_completed(tasks):
+                yield await done
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _result(self, call: ToolCall, within_s: float | None) -> ToolResult:
+        content = await self._answer(call, within_s)
+        return ToolResult(call_id=call.id, name=call.name, content=content)
+
+    async def _answer(self, call: ToolCall, within_s: float | None) -> str:
+        """Return the result in words; raises only what cancels the turn."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(sorted(self._tools)) or "none"
+            return f"Error: there is no tool {call.name!r}. There are: {known}."
+        try:
+            arguments = _read(call.arguments)
+        except ArgumentFault as fault:
+            return f"Error: {fault}. Nothing was done."
+        if getattr(tool, "dangerous", False):
+            refusal = await self._refusal(call, tool)
+            if refusal is not None:
+                return f"Error: {call.name} was not called: {refusal}"
+        limit = getattr(tool, "timeout_s", None) or self._timeout_s
+        if within_s is not None:
+            limit = min(limit, within_s)
+        try:
+            async with asyncio.timeout(limit) as time:
+                text = await tool.call(arguments, self._turn)
+        except ArgumentFault as fault:
+            return f"Error: {fault}. Nothing was done."
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return _failed(call, error)  # something inside the tool was cancelled
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a tool raises is its result
+            return _given_up(call, limit) if time.expired() else _failed(call, error)
+        return shortened(result_text(text), getattr(tool, "most_characters", _MOST_CHARACTERS))
+
+    async def _refusal(self, call: ToolCall, tool: Tool) -> str | None:
+        if self._approvals is None:
+            return "it needs the approval of a person, and nobody can be asked here."
+        return await self._approvals.ask(call, tool, self._turn)
+
+
+def _read(arguments: str) -> Mapping[str, object]:
+    """Return the arguments of a call. :raises ArgumentFault: they are no JSON object."""
+    if not arguments.strip():
+        return {}
+    try:
+        read: object = json.loads(arguments, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ArgumentFault(f"the arguments are no JSON ({error})") from error
+    if read is None:
+        return {}
+    if not isinstance(read, dict):
+        raise ArgumentFault("the arguments are no JSON object")
+    return read
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _given_up(call: ToolCall, limit: float) -> str:
+    what = "" if call.effect == "read" else " Whether it did anything is unknown."
+    return f"Error: {call.name} did not answer within {limit:g} s and was given up.{what}"
+
+
+def _failed(call: ToolCall, error: BaseException) -> str:
+    words = " ".join(str(error).split())[:2000]
+    return f"Error: {call.name} failed: {type(error).__name__}{': ' if words else ''}{words}"

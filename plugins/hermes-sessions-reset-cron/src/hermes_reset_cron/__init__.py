@@ -1,0 +1,1 @@
+"""Reset policy that ends conversations by calendar rules."""
