@@ -95,7 +95,7 @@ def test_plugins_are_listed_with_built_in_ones_last(app):
     names = [row.name for row in app.plugin_rows()]
 
     assert names[:1] == ["test.ear"]
-    assert names[-3:] == ["builtin.keys", "builtin.agents", "builtin.commands"]
+    assert names[-4:] == ["builtin.keys", "builtin.agents", "builtin.resets", "builtin.commands"]
 
 
 def test_notices_are_told_once(tmp_path):

@@ -14,7 +14,7 @@ from hermes_hookspecs import operations as ops
 from hermes_hookspecs.inbox import PENDING
 from hermes_hookspecs.messages import KIND_INTERRUPTED
 from hermes_hookspecs.principal import operator, room_of
-from hermes_hookspecs.testing.storage import leases, lineages, rooms, transcripts
+from hermes_hookspecs.testing.storage import deletion, leases, rooms, transcripts
 from hermes_hookspecs.testing.storage import turns as turn_tests
 
 
@@ -57,7 +57,7 @@ def _append_storing_again(tables, operation):
 
 def _append_late_results(tables, operation):
     """Synthetic results answer nothing, and the calls of all turns are one."""
-    turn = turns._check_fence(tables, operation.fence)
+    turn = turns.check_fence(tables, operation.fence)
     rows = tables.transcripts[turn.lineage_id]
     answered = {row.tool_call_id for row in rows if row.kind != KIND_INTERRUPTED}
     asked = {call.id for row in rows for call in row.tool_calls}
@@ -190,12 +190,12 @@ LAWS = {
     ),
     "deleted by any stamp": (
         {ops.Delete: _delete_whatever_is_presumed},
-        lineages.LineageTests,
+        deletion.DeletionTests,
         "test_delete_with_the_stamp_of_another_moment_is_refused",
     ),
     "deleted in spite of a renewal": (
         {ops.Delete: _delete_by_token},
-        lineages.LineageTests,
+        deletion.DeletionTests,
         "test_delete_with_the_stamp_of_another_moment_is_refused",
     ),
     "rooms forgotten": (

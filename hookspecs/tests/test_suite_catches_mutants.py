@@ -102,7 +102,7 @@ def _append_counting_once(tables, operation):
 
 
 def _append_anything(tables, operation):
-    turns._check_fence(tables, operation.fence)
+    turns.check_fence(tables, operation.fence)
     return _unfenced(tables, operation)
 
 
@@ -118,7 +118,7 @@ def _begin_out_of_turn(tables, operation):
 
 
 def _finish_with_open_calls(tables, operation):
-    turn = turns._check_fence(tables, operation.fence)
+    turn = turns.check_fence(tables, operation.fence)
     rows = tables.add_rows(turn.lineage_id, turn.session_id, turn.id, operation.drafts, operation.now)
     done = turns.finish(tables, attrs.evolve(operation, drafts=()))
     return attrs.evolve(done, message_ids=tuple(row.id for row in rows))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core.config import load_settings
 from hermes_core.profile import Profile
-from hermes_hookspecs.errors import ConfigError, SessionNotFound
+from hermes_hookspecs.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,13 +18,21 @@ if TYPE_CHECKING:
     from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.commands import Command, CommandReply
-    from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
+    from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
-    from hermes_hookspecs.operations import Deleted
+    from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
-    from hermes_hookspecs.ports.app import PluginRow, Resolved, RouteExplanation, SettingRow, TurnResult
+    from hermes_hookspecs.ports.app import (
+        CompressionReport,
+        PluginRow,
+        Resolved,
+        RouteExplanation,
+        SettingRow,
+        TurnResult,
+    )
     from hermes_hookspecs.ports.desks import Care, Maintained, Outbox
     from hermes_hookspecs.ports.platform import ServedEntrance
+    from hermes_hookspecs.ports.resets import ResetExplanation
     from hermes_hookspecs.ports.search import SearchAnswer, SearchIndex
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Left, SessionEntry
@@ -154,6 +162,10 @@ class HermesApp(Profile):
 
         return explain(self.store, self.settings, self.desk.keys, self.desk.at_home(source))
 
+    def explain_reset(self, key: SessionKey) -> ResetExplanation:
+        """Say when, and why, what a key leads to ends by itself; changes nothing."""
+        return self.desk.resets.explain(key)
+
     def get_or_create_session(
         self, source: SessionSource, force_new: bool = False, touch_activity: bool = True
     ) -> SessionEntry:
@@ -208,29 +220,23 @@ class HermesApp(Profile):
         """Clean and set a title; blank takes it away. :raises TitleError: too long, or taken."""
         return self.desk.rename(lineage_id, title, control_id=control_id)
 
-    def delete_session(self, lineage_id: LineageId, *, force: bool = False) -> Deleted:
-        """Remove a lineage. :raises LeaseBusy: a turn runs, and not ``force``."""
-        return self.desk.delete(lineage_id, force=force)
-
-    def export_session(self, session_id: SessionId, lineage: bool = False) -> dict[str, object]:
-        """Return one session, or with ``lineage`` all of its segments, as plain data."""
-        from hermes_core.sessions.export import export_lineage, export_session
-        from hermes_hookspecs.principal import operator
-
-        everybody = operator()
-        session = self.store.session(session_id, everybody)
-        whole = None if session is None else self.store.lineage(session.lineage_id, everybody)
-        if session is None or whole is None:
-            raise SessionNotFound(session_id)
-        if lineage:
-            return export_lineage(self.store, whole, everybody)
-        return export_session(self.store, session, whole, everybody)
-
     def export_sessions(self, principal: Principal, *, source: str | None = None) -> Iterator[dict[str, object]]:
         """Yield every lineage, oldest first, each read when it is its turn."""
         from hermes_core.sessions.export import export_sessions
 
         return export_sessions(self.store, principal, source=source)
+
+    async def compress_session(
+        self, lineage_id: LineageId, source: SessionSource, *, focus: str = "", control_id: InboxId | None = None
+    ) -> CompressionReport:
+        """Let a session go on in a child with a summary. :raises LeaseBusy: a turn is running."""
+        return await self._turns.compress(lineage_id, source, focus, control_id)
+
+    async def uncompress_session(
+        self, lineage_id: LineageId, source: SessionSource, *, control_id: InboxId | None = None
+    ) -> CompressionReport:
+        """Let a session see again what it saw before its last compression. :raises LeaseBusy: a turn is running."""
+        return await self._turns.uncompress(lineage_id, source, control_id)
 
     # --- search
 
@@ -285,11 +291,14 @@ class HermesApp(Profile):
         entry: SessionEntry | None = None,
         agent: Agent | str | Callable[..., object] | None = None,
         on_event: Callable[[AgentEvent], None] | None = None,
+        attachments: tuple[Attachment, ...] = (),
     ) -> TurnResult:
         """Accept a message, wait for its turn, run it and return the answer; for threads without an event loop."""
         import asyncio
 
-        return asyncio.run(self.ask_async(text, source, entry=entry, agent=agent, on_event=on_event))
+        return asyncio.run(
+            self.ask_async(text, source, entry=entry, agent=agent, on_event=on_event, attachments=attachments)
+        )
 
     async def ask_async(
         self,
@@ -300,9 +309,12 @@ class HermesApp(Profile):
         agent: Agent | str | Callable[..., object] | None = None,
         on_event: Callable[[AgentEvent], None] | None = None,
         on_wait: Callable[[str], None] | None = None,
+        attachments: tuple[Attachment, ...] = (),
     ) -> TurnResult:
         """Do what :meth:`ask` does, on the running loop."""
-        return await self._turns.ask(text, source, entry=entry, agent=agent, on_event=on_event, on_wait=on_wait)
+        return await self._turns.ask(
+            text, source, entry=entry, agent=agent, on_event=on_event, on_wait=on_wait, attachments=attachments
+        )
 
     async def command(self, text: str, source: SessionSource, entry: SessionEntry | None) -> CommandReply | None:
         """Run ``text`` as a slash command; ``None`` when it is none. An unknown one is answered, not run."""
@@ -367,4 +379,12 @@ class HermesApp(Profile):
         """Recover, sweep, index. Idempotent; blocks for a bounded time."""
         from hermes_core.care.maintain import maintain
 
-        return maintain(self.store, self.clock, self.settings, self._turns, self.search_index)
+        return maintain(
+            self.store,
+            self.clock,
+            self.settings,
+            self._turns,
+            resets=self.desk.resets,
+            index=self.search_index,
+            files=self.attachments,
+        )

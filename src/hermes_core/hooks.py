@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from hermes_core.plugins.host import PluginHost
     from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.commands import Command
+    from hermes_hookspecs.ids import LineageId
     from hermes_hookspecs.operations import Claim
     from hermes_hookspecs.ports.agent import Agent, Tool
-    from hermes_hookspecs.ports.policies import KeyBuilder
+    from hermes_hookspecs.ports.policies import Activity, CompressionPolicy, KeyBuilder, ResetPolicy, Summariser
     from hermes_hookspecs.ports.search import SearchSource
+    from hermes_hookspecs.ports.services import AttachmentDescriber, AttachmentStore, ContextProvider
     from hermes_hookspecs.ports.store import StoreBackend
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import KeyPolicy, SessionSource
@@ -90,14 +92,49 @@ class Hooks:
         found: dict[str, Command] = _by_name("hermes_commands", self._joined("hermes_commands"))
         return found
 
+    def reset_policies(self) -> dict[str, ResetPolicy]:
+        """Return the reset policies by name. :raises PluginError: one name twice."""
+        found: dict[str, ResetPolicy] = _by_name(
+            "hermes_reset_policies", self._joined("hermes_reset_policies"), twice=False
+        )
+        return found
+
     def search_sources(self) -> Sequence[SearchSource]:
         """Return the kinds of search index of all plugins, in order of asking."""
         found: Sequence[SearchSource] = self._joined("hermes_search_sources")
         return found
 
+    def compression_policies(self) -> Sequence[CompressionPolicy]:
+        """Return the plugins' compression policies, in order of asking."""
+        found: Sequence[CompressionPolicy] = self._joined("hermes_compression_policies")
+        return found
+
+    def summarisers(self) -> Sequence[Summariser]:
+        """Return the plugins' summarisers, in order of asking."""
+        found: Sequence[Summariser] = self._joined("hermes_summarisers")
+        return found
+
     def cli_commands(self) -> Sequence[CliCommand]:
         """Return the command line commands of all plugins, in order of asking."""
         found: Sequence[CliCommand] = self._joined("hermes_cli_commands")
+        return found
+
+    def attachment_store(self, folder: str) -> AttachmentStore | None:
+        """Return where a plugin keeps the bytes of attachments, ``None`` for the built-in folder.
+
+        :raises PluginError: the plugin failed.
+        """
+        found: AttachmentStore | None = self._once("hermes_attachment_store", folder=folder)
+        return found
+
+    def attachment_describers(self) -> Sequence[AttachmentDescriber]:
+        """Return what turns attachments into text, in order of asking."""
+        found: Sequence[AttachmentDescriber] = self._joined("hermes_attachment_describers")
+        return found
+
+    def context_providers(self) -> Sequence[ContextProvider]:
+        """Return the context providers of all plugins, in order of asking."""
+        found: Sequence[ContextProvider] = self._joined("hermes_context_providers")
         return found
 
     # --- decisions
@@ -117,6 +154,10 @@ class Hooks:
             changed = implementation.function(**_wanted(implementation, {"text": text, "source": source}))
             text = text if changed is None else changed
         return text
+
+    def background_activity(self, lineage_id: LineageId) -> tuple[Activity, ...]:
+        """Return what runs for a lineage while nobody talks. :raises PluginError: a plugin could not say."""
+        return tuple(_flat(self._call("hermes_background_activity", lineage_id=lineage_id)))
 
     def system_prompt_parts(self, entry: SessionEntry) -> tuple[str, ...]:
         """Return the parts of a new session's system text, in order of asking."""
@@ -158,10 +199,10 @@ class Hooks:
         found: list[Any] = getattr(self.host.manager.hook, name).get_hookimpls()
         return found
 
-    def _once(self, name: str) -> Any:
+    def _once(self, name: str, **values: object) -> Any:
         with self._lock:
             if name not in self._provided:
-                self._provided[name] = self._call(name)
+                self._provided[name] = self._call(name, **values)
             return self._provided[name]
 
     def _joined(self, name: str) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hermes_core.hooks import Hooks
 from hermes_core.sessions.desk import SessionDesk
 from hermes_hookspecs.clock import SystemClock
+from hermes_hookspecs.errors import SessionNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from hermes_core.turns.service import TurnService
     from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.context import WindowReport
+    from hermes_hookspecs.ids import LineageId, SessionId
+    from hermes_hookspecs.operations import Deleted
+    from hermes_hookspecs.ports.services import AttachmentStore
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.source import Entrance, SessionSource
 
@@ -115,7 +120,42 @@ class Profile:
             desk=self.desk,
             waker=self._waker,
             index=lambda: self._search.search_index,
+            files=lambda: self.attachments,
         )
+
+    @cached_property
+    def attachments(self) -> AttachmentStore:
+        """Return where the bytes of attachments are kept: where a plugin says, else a folder of the profile."""
+        from hermes_core.context.attachments import AttachmentFolder
+
+        folder = str(self.settings.folder)
+        return self.hooks.attachment_store(folder) or AttachmentFolder(f"{folder}/attachments")
+
+    def context_report(self, session_id: SessionId) -> WindowReport:
+        """Return what a model would be sent now in a session. :raises SessionNotFound: no such session."""
+        from hermes_core.context.report import read_report
+
+        return self.store.submit_read(lambda reader: read_report(reader, session_id)).result()
+
+    def delete_session(self, lineage_id: LineageId, *, force: bool = False) -> Deleted:
+        """Remove a lineage. :raises LeaseBusy: a turn runs, and not ``force``."""
+        deleted = self.desk.delete(lineage_id, force=force)
+        self.attachments.drop(lineage_id)  # rows first, files after: a sweep finds what a kill leaves in between
+        return deleted
+
+    def export_session(self, session_id: SessionId, lineage: bool = False) -> dict[str, object]:
+        """Return one session, or with ``lineage`` all of its segments, as plain data."""
+        from hermes_core.sessions.export import export_lineage, export_session
+        from hermes_hookspecs.principal import operator
+
+        everybody = operator()
+        session = self.store.session(session_id, everybody)
+        whole = None if session is None else self.store.lineage(session.lineage_id, everybody)
+        if session is None or whole is None:
+            raise SessionNotFound(session_id)
+        if lineage:
+            return export_lineage(self.store, whole, everybody)
+        return export_session(self.store, session, whole, everybody)
 
     @property
     def wake_folder(self) -> str | None:
@@ -156,6 +196,7 @@ class Profile:
             settings=self.settings,
             is_command=lambda text: parse_command(text) is not None,
             wake=self.wake_servers,
+            make_way=lambda lineages: self._turns.recovery.make_way(lineages),  # noqa: PLW0108 - opened late
         )
 
     def wake_servers(self, entrances: Iterable[Entrance]) -> None:

@@ -18,7 +18,7 @@ from hermes_core.storage.sqlite.migrate import Schema
 from hermes_core.storage.sqlite.schema import APPLICATION_ID, SCHEMA
 from hermes_hookspecs.errors import StorageError, StoreDamaged
 from hermes_hookspecs.markers import hookimpl
-from hermes_hookspecs.operations import FailDelivery, ServeEntrances
+from hermes_hookspecs.operations import Accept, FailDelivery, ServeEntrances
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import Entrance
 from hermes_hookspecs.testing.clock import FakeClock
@@ -57,6 +57,11 @@ def kinds(examination):
 
 def the(examination, kind):
     (found,) = [finding for finding in examination.findings if finding.kind == kind]
+    return found
+
+
+def the_repaired(examination, kind):
+    (found,) = [finding.text for finding in examination.repaired if finding.kind == kind]
     return found
 
 
@@ -299,6 +304,7 @@ def test_c08_c17_a_killed_run_is_seen_closed_and_never_met_by_a_later_message(ap
     assert found.subject == row.lease.lineage_id
     # The socket at which its turn listened may lie there, too.
     assert {finding.kind for finding in repaired.repaired} - {"dead-socket"} == {"dead-lease"}
+    assert the_repaired(repaired, "dead-lease").endswith("is gone; the turn was closed")
     assert app.store.turn(row.turn.id).outcome == "interrupted"
     assert app.care.leases() == []
     assert app.care.examine().findings == ()
@@ -352,7 +358,7 @@ def test_a_dead_server_is_named_with_what_waits_for_it_and_removed(app, scene, s
 
     assert "dead-server" not in kinds(alive)
     assert "messages wait there" in found.text
-    assert [finding.kind for finding in repaired.repaired] == ["dead-server"]
+    assert the_repaired(repaired, "dead-server").endswith("is gone; its word was taken back")
     assert app.store.servers() == ()
     assert kinds(repaired) == ["unserved"]
 
@@ -365,8 +371,12 @@ def test_a_dead_server_beside_a_living_one_keeps_nobody_waiting(app, scene, star
     scene.enter()
     scene.accept("is anybody there?")
 
-    assert "wait" not in the(app.care.examine(), "dead-server").text
-    app.care.repair()
+    found = the(app.care.examine(), "dead-server")
+    repaired = app.care.repair()
+
+    assert (found.severity, found.fixable) == ("note", True)
+    assert found.text.endswith("is gone; another process serves it")
+    assert the_repaired(repaired, "dead-server").endswith("is gone; its word was taken back")
 
     assert len(app.store.servers()) == 1
 
@@ -384,6 +394,49 @@ def test_deliveries_that_failed_or_are_late_are_told(open_home):
     assert kinds(result) == ["failed-delivery", "overdue-delivery"]
     assert "chat is gone" in the(result, "failed-delivery").text
     assert the(result, "overdue-delivery").subject == "feishu"
+
+
+def test_what_is_due_where_nobody_serves_is_late_at_once_and_elsewhere_after_ten_minutes(open_home):
+    app = open_home(clock=FakeClock())
+    scene = Scene(app.store)
+    for number in range(7):
+        scene.deliver("late", target=source_at(f"oc_{number}"))
+    app.clock.advance(90)
+
+    unserved = the(app.care.examine(), "overdue-delivery")
+    app.store.apply(ServeEntrances(entrances=(FEISHU,), holder=holder_here(FEISHU, None), now=1))
+    served = kinds(app.care.examine())
+    app.clock.advance(600)
+    late = the(app.care.examine(), "overdue-delivery")
+
+    assert unserved.text == "7 deliveries are due at feishu, the oldest for 1 min; no process serves it, start one"
+    assert served == []
+    assert late.text.endswith("the oldest for 11 min; look at the process that serves it")
+
+
+def test_what_a_platform_put_off_is_a_note_with_the_reason(open_home):
+    app = open_home(clock=FakeClock())
+    scene = Scene(app.store)
+    scene.defer(scene.claim(scene.deliver()), due_at=app.clock.now() + 3_600_000, error="too fast")
+
+    found = the(app.care.examine(), "put-off-delivery")
+
+    assert (found.subject, found.severity) == ("feishu", "note")
+    assert found.text == "1 delivery is put off at feishu, up to 60 min from now: too fast"
+
+
+def test_what_could_not_be_read_is_counted_with_the_newest_reason(open_home):
+    app = open_home(clock=FakeClock())
+    scene = Scene(app.store)
+    for error in ("no sender", "no JSON"):
+        app.store.apply(Accept(drafts=(scene.incoming(error=error),), now=app.clock.now()))
+    app.clock.advance(120)
+
+    found = the(app.care.examine(), "quarantined")
+
+    assert found.severity == "note"
+    assert found.text.startswith("2 items from platforms could not be read")
+    assert found.text.endswith("the newest came 2 min ago at feishu: no JSON")
 
 
 def test_a_delivery_whose_sender_died_is_told(app, scene):

@@ -224,6 +224,7 @@ def test_j03_every_event_of_a_conversation_is_told_once_with_its_session(told, a
         "hermes_after_turn_finish",
         "hermes_after_title_change",
         "hermes_after_session_end",
+        "hermes_after_reset",
         "hermes_after_session_start",
         "hermes_after_turn_start",
         "hermes_after_turn_finish",
@@ -238,8 +239,8 @@ def test_j03_every_event_of_a_conversation_is_told_once_with_its_session(told, a
     assert heard[3]["turn"].outcome == "done"
     assert (heard[4]["lineage_id"], heard[4]["title"], heard[4]["origin"]) == (first.lineage_id, "plan", "user")
     assert (heard[5]["session_id"], heard[5]["reason"]) == (first.session_id, "session_reset")
-    assert (heard[9]["session_id"], heard[9]["reason"]) == (second.session_id, "session_switch")
-    assert heard[10]["lineage_id"] == second.lineage_id
+    assert (heard[10]["session_id"], heard[10]["reason"]) == (second.session_id, "session_switch")
+    assert heard[11]["lineage_id"] == second.lineage_id
 
 
 def test_j03_a_session_that_another_one_replaces_is_told(told, alice):
@@ -289,12 +290,19 @@ def test_j03_every_event_that_is_not_pending_is_told_by_something():
         "hermes_before_close",
         "hermes_after_session_start",
         "hermes_after_session_end",
+        "hermes_after_reset",
         "hermes_after_title_change",
         "hermes_after_turn_start",
         "hermes_after_turn_finish",
         "hermes_before_erase",
     }
-    elsewhere = {"hermes_after_delivery", "hermes_after_lease_contention", "hermes_after_inbox_overflow"}
+    elsewhere = {
+        "hermes_after_compression",
+        "hermes_after_delivery",
+        "hermes_after_inbox_overflow",
+        "hermes_after_lease_contention",
+        "hermes_after_repair",
+    }
 
     assert set(events()) == seen_above | elsewhere
 

@@ -132,7 +132,7 @@ class Full:
         ("end", "done"),
         ("raise", "failed"),
         ("inactivity", "failed"),
-        ("full disk", "failed"),
+        ("full disk", "done"),
         ("/stop", "stopped"),
         ("/new", "stopped"),
         ("takeover", "stopped"),

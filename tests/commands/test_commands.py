@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from threading import get_ident
 
 import pytest
 
@@ -125,6 +126,7 @@ def test_help_lists_every_command_aligned_with_what_may_stand_behind_it(app):
     lines = run(app, "/help").text.splitlines()
 
     assert [line.split()[0] for line in lines] == [
+        "/compress",
         "/help",
         "/new",
         "/resume",
@@ -132,9 +134,10 @@ def test_help_lists_every_command_aligned_with_what_may_stand_behind_it(app):
         "/status",
         "/stop",
         "/title",
+        "/uncompress",
     ]
     assert len({line.index(command.summary) for line, command in zip(lines, app.commands("cli"), strict=True)}) == 1
-    assert "/resume [NUMBER|ID|TITLE]" in lines[2]
+    assert "/resume [NUMBER|ID|TITLE]" in lines[3]
 
 
 def test_status_says_where_one_is_before_and_in_a_session(app):
@@ -152,6 +155,23 @@ def test_status_says_where_one_is_before_and_in_a_session(app):
     assert said["messages"] == "2"
     assert said["turn"] == "none"
     assert said["entrance"] == "cli / default"
+
+
+def test_status_tells_no_chat_where_the_store_is(app):
+    assert app.store.location in run(app, "/status").text
+    assert app.store.location not in run(app, "/status", CHAT).text
+
+
+@pytest.mark.parametrize("text", ["/title plan", "/new", "/stop"])
+def test_a_command_that_writes_leaves_the_loop_to_the_others(app, monkeypatch, text):
+    entry, threads = talk(app, "hello"), set()
+    apply = app.store.apply
+    monkeypatch.setattr(app.store, "apply", lambda operation: (threads.add(get_ident()), apply(operation))[1])
+
+    assert not run(app, text, entry=entry).failed
+
+    assert threads - {get_ident()}
+    assert get_ident() not in threads
 
 
 def test_status_in_a_session_without_messages_or_that_is_gone(app):

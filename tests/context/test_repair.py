@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_core import repair_message_sequence as repair
-from hermes_hookspecs.messages import INTERRUPTED_RESULT, KIND_NOTE, Message, ToolCall
+from hermes_core.context.repair import UNNAMED_TOOL, new_repairs, repaired
+from hermes_hookspecs.context import REPAIR_REASONS
+from hermes_hookspecs.messages import INTERRUPTED_RESULT, KIND_NOTE, KIND_SUMMARY, Message, ToolCall
 
 
 def row(role, content="", *, turn="T1", calls=(), answers=None, number=1, **fields):
@@ -112,6 +114,98 @@ def test_the_rows_that_were_given_are_not_touched():
     assert rows == before
 
 
+def told(rows):
+    return [(one.kind, *one.message_ids) for one in repaired(rows)[1]]
+
+
+def numbered(*rows):
+    return [attrs.evolve(one, id=number) for number, one in enumerate(rows, 1)]
+
+
+def test_of_two_calls_with_one_id_the_first_is_sent():
+    rows = numbered(row("assistant", calls="aba"), row("tool", "1", answers="a"), row("tool", "2", answers="b"))
+
+    assert shown(repair(rows)) == [("assistant", ["a", "b"]), ("tool", "1"), ("tool", "2")]
+    assert told(rows) == [("doubled-call", 1)]
+
+
+def test_a_call_of_no_tool_is_sent_under_a_name_that_says_so():
+    nameless = attrs.evolve(row("assistant"), tool_calls=(ToolCall(id="a", name=" "), ToolCall(id="b", name="t")))
+
+    (sent,) = repair([nameless])
+
+    assert [call.name for call in sent.tool_calls] == [UNNAMED_TOOL, "t"]
+    assert told([nameless]) == [("unnamed-call", 1)]
+
+
+def test_an_answer_of_nothing_and_a_row_of_an_unknown_role_are_not_sent():
+    rows = numbered(row("user", "u"), row("assistant"), row("session_meta", "x"), row("assistant", "a"))
+
+    assert shown(repair(rows)) == [("user", "u"), ("assistant", "a")]
+    assert told(rows) == [("empty-answer", 2), ("unknown-role", 3)]
+
+
+def test_an_answer_of_nothing_parts_no_call_from_its_result():
+    rows = numbered(row("assistant", calls="a"), row("assistant"), row("tool", "1", answers="a"))
+
+    assert shown(repair(rows)) == [("assistant", ["a"]), ("tool", "1")]
+
+
+def test_assistants_that_only_an_orphan_parts_are_treated_in_one_walk():
+    rows = numbered(row("assistant", "one"), row("tool", "x", answers="t9"), row("assistant", "two"))
+
+    assert shown(repair(rows)) == [("assistant", "one"), ("assistant", "two")]
+    assert repair(repair(rows)) == repair(rows)
+
+
+def test_a_summary_never_merges_with_what_stands_behind_it():
+    rows = numbered(row("user", "before", kind=KIND_SUMMARY), row("user", "now"))
+
+    assert repair(rows) == rows
+
+
+def test_each_repair_is_told_with_its_kind_and_rows():
+    rows = numbered(
+        row("user", "one"),
+        row("tool", "x", answers="t9"),
+        row("user", "two"),
+        row("user", "three"),
+        row("assistant", calls="ab"),
+        row("tool", "1", answers="a"),
+        row("tool", "1 again", answers="a"),
+        row("user", "next", turn="T2"),
+        row("tool", "late", answers="b"),
+    )
+
+    assert told(rows) == [
+        ("joined", 1, 3, 4),
+        ("orphaned-result", 2),
+        ("unanswered-call", 5),
+        ("doubled-result", 7),
+        ("orphaned-result", 9),
+    ]
+    assert {kind for kind, *_ in told(rows)} <= set(REPAIR_REASONS)
+
+
+def test_rows_that_are_legal_are_told_nothing_of():
+    rows = [row("user", "u"), row("assistant", calls="a"), row("tool", "1", answers="a"), row("assistant", "done")]
+
+    assert repaired(rows) == (rows, ())
+
+
+def test_a_repair_is_new_to_one_turn_only():
+    first = numbered(row("user", "one", turn="T1"), row("user", "two", turn="T1"))
+    second = numbered(*first, row("assistant", calls="a", turn="T1"), row("user", "three", turn="T2"))
+    third = numbered(*second, row("assistant", "done", turn="T2"), row("user", "four", turn="T3"))
+
+    def new(rows):
+        return [(one.kind, *one.message_ids) for one in new_repairs(rows, repaired(rows)[1])]
+
+    assert new(first) == [("joined", 1, 2)]
+    assert new(second) == [("unanswered-call", 3)]
+    assert new(third) == []
+
+
 # ------------------------------------------------------------------ laws
 
 
@@ -129,7 +223,7 @@ def transcripts(draw):
                     draw(st.sampled_from(["", "x", "y"])),
                     turn=draw(st.sampled_from([f"T{turn}", f"T{turn}", None])),
                     number=next(numbers),
-                    calls=draw(st.sampled_from(["", "a", "ab", "abc", "c"])) if role == "assistant" else "",
+                    calls=draw(st.sampled_from(["", "a", "ab", "aba", "abc", "c"])) if role == "assistant" else "",
                     answers=draw(st.sampled_from("abcd")) if role == "tool" else None,
                     kind=draw(st.sampled_from(["", "", "", KIND_NOTE])),
                     hidden=draw(st.integers(0, 9)) == 0,
@@ -168,6 +262,16 @@ def test_repair_of_the_first_turns_is_a_prefix_of_the_repair_of_more(rows):
 
 @given(transcripts())
 @settings(max_examples=100, deadline=None)
+def test_something_is_told_exactly_where_something_was_changed(rows):
+    visible = [one for one in rows if one.kind != KIND_NOTE and not one.hidden]
+    copy, repairs = repaired(rows)
+
+    assert (copy == visible) == (not repairs)
+    assert {number for one in repairs for number in one.message_ids} <= {one.id for one in visible}
+
+
+@given(transcripts())
+@settings(max_examples=100, deadline=None)
 def test_every_call_is_answered_once_right_behind_its_row_and_nothing_else_is_answered(rows):
     repaired = repair(rows)
     open_calls = set()
@@ -187,6 +291,7 @@ def test_every_call_is_answered_once_right_behind_its_row_and_nothing_else_is_an
 @settings(max_examples=100, deadline=None)
 def test_nothing_that_was_said_is_lost_or_told_in_another_order(rows):
     kept = [one for one in rows if one.role != "tool" and not one.hidden and one.kind != KIND_NOTE]
+    kept = [one for one in kept if one.role != "assistant" or one.content or one.tool_calls]
     said = [part for one in repair(rows) if one.role != "tool" for part in one.content.split("\n\n")]
 
     assert said == [one.content for one in kept]

@@ -12,11 +12,12 @@ from hermes_core.context.window import read_rows, sent_text, window_of
 from hermes_hookspecs.errors import AgentFailed
 from hermes_hookspecs.inbox import InboxItem
 from hermes_hookspecs.markers import hookimpl
-from hermes_hookspecs.messages import Message, ToolCall
+from hermes_hookspecs.messages import KIND_ATTACHMENTS, KIND_SUMMARY, Attachment, Message, ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, ToolResult
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.sessions import Session
 from hermes_hookspecs.source import Entrance, SessionSource
+from hermes_hookspecs.turns import Turn
 
 SESSION = Session(id="S1", lineage_id="L1", source="feishu", started_at=1, system_prompt="Be kind.")
 ROW = Message(id=1, lineage_id="L1", session_id="S1", turn_id="T1", role="user", content="hi", timestamp=1)
@@ -78,6 +79,74 @@ def test_rows_before_the_kept_part_are_not_read(app):
     kept = read_rows(app.store, attrs.evolve(session, kept_from=rows[2].id), operator())
 
     assert kept == rows[2:]
+
+
+# ------------------------------------------------------------------ the summary
+
+KEPT = attrs.evolve(ROW, id=7, session_id="S0", content="kept", turn_id="T0")
+SUMMARY = attrs.evolve(ROW, id=9, kind=KIND_SUMMARY, content="[Summary] so far", turn_id="T9")
+OLDER = attrs.evolve(SUMMARY, id=8, session_id="S0", content="[Summary] long ago")
+
+
+def test_the_summary_stands_before_the_kept_rows_and_only_the_sessions_own_counts():
+    own = attrs.evolve(ROW, id=10, content="own", turn_id="T1")
+
+    window = window_of(SESSION, [KEPT, OLDER, SUMMARY, own])
+
+    assert [row.content for row in window] == ["Be kind.", "[Summary] so far", "kept", "own"]
+
+
+# ------------------------------------------------------------------ attachments
+
+CAT = Attachment(kind="image", name="cat.png", sha256="a" * 64, text="[image “cat.png”]")
+TURN = Turn(
+    id="T1",
+    lineage_id="L1",
+    session_id="S1",
+    token=1,
+    entrance=Entrance("feishu"),
+    session_key="k",
+    user_id=None,
+    user_name=None,
+    inbox_ids=(4,),
+    started_at=1,
+    ended_at=None,
+    outcome="active",
+    reason="",
+    attempt=1,
+)
+
+
+def test_attachments_stand_behind_their_row_and_are_inputs_of_their_own_turn_alone():
+    rows = [attrs.evolve(ROW, attachments=(CAT,), sent="[Al] look")]
+
+    _, text, now = window_of(SESSION, rows, TURN)
+    _, same, later = window_of(SESSION, rows, attrs.evolve(TURN, id="T2", inbox_ids=(5,)))
+
+    assert text == same
+    assert (text.content, text.attachments) == ("[Al] look", ())
+    assert (now.role, now.kind, now.content, now.attachments) == ("user", KIND_ATTACHMENTS, "[image “cat.png”]", (CAT,))
+    assert later == attrs.evolve(now, attachments=())
+
+
+def test_a_turn_that_tries_again_has_the_attachments_of_the_message_as_inputs():
+    row = attrs.evolve(ROW, attachments=(CAT,), turn_id="T0", inbox_id=4)
+
+    assert window_of(SESSION, [row], TURN)[-1].attachments == (CAT,)
+    assert window_of(SESSION, [row])[-1].attachments == ()
+
+
+def test_a_picture_without_a_word_is_one_message():
+    assert [row.kind for row in window_of(SESSION, [attrs.evolve(ROW, content="", attachments=(CAT,))])] == [
+        "",
+        KIND_ATTACHMENTS,
+    ]
+
+
+def test_an_attachment_from_before_there_were_texts_has_one_all_the_same():
+    row = attrs.evolve(ROW, attachments=(Attachment(kind="document", name="a.pdf"),))
+
+    assert window_of(SESSION, [row])[-1].content == "[document, “a.pdf”, not available]"
 
 
 # ------------------------------------------------------------------ the sender's name

@@ -133,8 +133,8 @@ def test_a_copy_made_while_the_store_is_open_holds_what_was_said(home, tmp_path)
 
     with open_app(home, environ={}) as app:
         app.ask("Is it open?", CHAT, agent="echo")
-        command = [sys.executable, str(EXAMPLES / "backup.py"), str(home / "state.db"), str(target)]
-        subprocess.run(command, check=True, timeout=60)
+        command = [sys.executable, str(EXAMPLES / "backup.py"), str(target)]
+        subprocess.run(command, env=os.environ | {"HERMES_SESSIONS_HOME": str(home)}, check=True, timeout=60)
 
     assert target.stat().st_mode & 0o777 == 0o600
     with open_app(tmp_path / "elsewhere", db=target, environ={}) as copy:

@@ -29,6 +29,11 @@ def _codes(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
+def _tables(database) -> list[str]:
+    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    return [name for (name,) in database.execute(query)]
+
+
 @pytest.fixture
 def database(home):
     connection = apsw.Connection(str(home / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
@@ -39,12 +44,27 @@ def database(home):
 def test_every_table_and_every_column_named_is_there(database):
     described = {_codes(row[0])[0]: _codes(row[2]) for row in _table(STORAGE, "Tables")}
 
-    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    assert sorted(described) == sorted(name for (name,) in database.execute(query))
+    assert sorted(described) == sorted(_tables(database))
     for table, columns in described.items():
         real = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
         assert set(columns) - real == set(), table
     assert database.execute("PRAGMA application_id").get == 0x48524D53
+
+
+def test_every_table_of_the_search_index_is_there(home, database):
+    pytest.importorskip("hermes_fts5")
+    described = {_codes(row[0])[0]: _codes(row[2]) for row in _table(STORAGE, "Tables of the search index")}
+    before = set(_tables(database))
+
+    with open_app(home, environ={}, overrides={"storage.durability": "normal"}) as app:
+        app.session_search("tea")
+
+    made = set(_tables(database)) - before
+    shadows = {name for name in made for table in made if name.startswith(f"{table}_") and name not in described}
+    assert set(described) == made - shadows
+    for table, columns in described.items():
+        real = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
+        assert set(columns) - real == set(), table
 
 
 @pytest.mark.parametrize("fence", fences(STORAGE, "sql"), ids=lambda fence: fence.name)

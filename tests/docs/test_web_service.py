@@ -59,10 +59,20 @@ def service(tmp_path):
         running.stop()
 
 
-def say(service, text, chat="kitchen"):
-    response = httpx.post(f"{service.url}/chats/{chat}/messages", json={"text": text}, headers=USER, timeout=PATIENCE_S)
+def post(service, chat="kitchen", **options):
+    return httpx.post(f"{service.url}/chats/{chat}/messages", timeout=PATIENCE_S, **options)
+
+
+def say(service, text, chat="kitchen", user="ming"):
+    response = post(service, chat, json={"text": text}, headers={"x-user": user})
     assert response.status_code == 200, response.text
     return response.json()["answer"]
+
+
+def read(service, chat="kitchen", user="ming"):
+    response = httpx.get(f"{service.url}/chats/{chat}/messages", headers={"x-user": user}, timeout=PATIENCE_S)
+    assert response.status_code == 200, response.text
+    return [row["content"] for row in response.json()]
 
 
 def test_requests_of_one_chat_are_answered_one_after_another_whichever_worker_they_reach(service):
@@ -92,6 +102,36 @@ def test_a_chat_goes_on_after_a_worker_was_killed_and_after_a_restart(service, t
         assert app.maintain().recovered == 0
         (lease,) = [app.store.lease(one.lineage_id) for one in app.store.routes()]
         assert lease.holder is None
+
+
+def test_nobody_reads_or_writes_the_chat_of_another_user(service, tmp_path):
+    say(service, "my secret", user="ming")
+
+    assert read(service, user="mallory") == []
+    assert say(service, "who is here?", user="mallory") == "1: who is here?"
+    assert read(service, user="mallory") == ["who is here?", "1: who is here?"]
+    assert read(service, user="ming") == ["my secret", "1: my secret"]
+    assert read(service, chat="garden", user="ming") == []
+    with open_app(tmp_path / "home", environ={}) as app:
+        assert len(app.store.routes()) == 2, "a look at a chat where nobody spoke makes nothing"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"json": {"text": "hello"}},
+        {"content": b"{", "headers": USER},
+        {"json": ["text"], "headers": USER},
+        {"json": {"txt": "hello"}, "headers": USER},
+        {"json": {"text": 7}, "headers": USER},
+    ],
+    ids=("no user", "no JSON", "no object", "no text", "a number"),
+)
+def test_a_request_that_makes_no_sense_is_refused_with_its_reason(service, options):
+    response = post(service, **options)
+
+    assert response.status_code == 400
+    assert response.text
 
 
 def say_patiently(service, text):

@@ -13,9 +13,9 @@ import pytest
 
 from hermes_core.leases import holder_here
 from hermes_hookspecs.ids import new_turn_id
-from hermes_hookspecs.inbox import MessageEvent
+from hermes_hookspecs.inbox import InboxDraft, MessageEvent
 from hermes_hookspecs.messages import ASSISTANT, TOOL, USER, MessageDraft, ToolCall
-from hermes_hookspecs.operations import Append, Begin, Begun, BindRoute
+from hermes_hookspecs.operations import Accept, Append, Begin, Begun, BindRoute
 from hermes_hookspecs.ports.platform import ServedEntrance
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
@@ -228,3 +228,24 @@ def elsewhere():
 def dead_process():
     """Identity of a process that has ended: fields of a holder."""
     return gone()
+
+
+@pytest.fixture
+def dead_waiter():
+    """Return a function that leaves a message whose sender waited in a process that ended; it returns the row."""
+
+    def make(hall):
+        source = hall.source()
+        waiter = attrs.evolve(holder_here(FEISHU, hall.app.session_key(source)), **gone())
+        draft = InboxDraft(
+            session_key=hall.app.session_key(source),
+            source=source,
+            entrance=FEISHU,
+            text="forsaken",
+            accepted_at=hall.clock.now(),
+            waiter=waiter,
+        )
+        (taken,) = hall.app.store.apply(Accept(drafts=(draft,), now=hall.clock.now()))
+        return taken.id
+
+    return make

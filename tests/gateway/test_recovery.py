@@ -219,3 +219,13 @@ def test_the_message_of_a_terminal_that_died_holds_no_chat_up_and_is_answered_to
 
     assert hall.work(ScriptedAgent(echo())) == ["from the chat"]
     assert hall.said(lineage_id) == ["from the chat"]
+
+
+def test_the_end_of_a_dead_turn_that_a_newer_message_interrupts_is_told_once(open_hall):
+    hall = open_hall({"inbox.busy": "interrupt"})
+    hall.die("first")
+
+    hall.say("second")
+    hall.app.hooks.flush()
+
+    assert [values["turn"].outcome for values in hall.ear.told("after_turn_finish")] == ["stopped"]

@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
-from hermes_hookspecs.messages import TOOL, USER, ToolCall
+from hermes_hookspecs.commands import Command, CommandReply
+from hermes_hookspecs.markers import hookimpl
+from hermes_hookspecs.messages import TOOL, USER, Attachment, ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, ToolResult
 
 
@@ -16,13 +18,16 @@ class Steered:
     name = "steered"
     model = None
 
-    def __init__(self, *between, takes_late=False):
+    def __init__(self, *between, takes_late=False, steers=True):
+        self.steers = steers
         self._between = list(between)
         self._takes_late = takes_late
         self.texts = []
+        self.attachments = []
 
     async def run(self, turn):
         self.texts.append(turn.text)
+        self.attachments.append(turn.attachments)
         taken = []
         rounds = self._between if len(self.texts) == 1 else []
         for number, meanwhile in enumerate(rounds):
@@ -109,6 +114,44 @@ def test_a_command_is_no_text_to_be_steered_in(steered_hall):
     assert len(texts) == 2
 
 
+def test_an_agent_that_does_not_say_that_it_steers_gets_what_is_said_meanwhile_in_the_next_turn(steered_hall):
+    """What it never asked for counted as answered, and was not."""
+    hall = steered_hall()
+    agent = Steered(lambda: hall.accept("and blue"), steers=False)
+    hall.say("paint it")
+
+    assert hall.work(agent) == ["paint it | nobody steers", "and blue | "]
+
+
+@pytest.mark.parametrize(("says", "answers"), [(True, ["go | later"]), (False, ["go | nobody steers", "later | "])])
+def test_a_function_says_that_it_steers_by_an_attribute(steered_hall, says, answers):
+    hall = steered_hall()
+    steered = Steered(lambda: hall.accept("later"))
+
+    async def agent(turn):
+        async for event in steered.run(turn):
+            yield event
+
+    if says:
+        agent.steers = True
+    hall.say("go")
+
+    assert hall.work(agent) == answers
+
+
+def test_a_message_with_an_attachment_waits_for_a_turn_that_shows_it_and_keeps_later_ones_behind_it(steered_hall):
+    hall = steered_hall()
+    picture = Attachment(kind="image", name="wall.png")
+    agent = Steered(lambda: hall.accept("a wall", hall.event("this one", attachments=(picture,)), "in blue"), nothing)
+    hall.say("paint it")
+
+    hall.work(agent)
+
+    assert agent.texts == ["paint it", "this one", "in blue"]
+    assert [[one.name for one in shown] for shown in agent.attachments] == [[], ["wall.png"], []]
+    assert hall.sender.texts()[0] == "paint it | a wall"
+
+
 def test_nobody_steers_where_that_is_not_said(open_hall):
     hall = open_hall()
     agent = Steered(lambda: hall.accept("later"))
@@ -129,3 +172,26 @@ def test_what_was_steered_in_before_a_turn_was_stopped_never_runs_again(steered_
 
     assert hall.work(agent) == ["Stopped."]
     assert (hall.item(2).status, agent.texts) == ("done", ["paint it"])
+
+
+class AfterTheFirst:
+    """A plugin with a command that ends when the first message is answered."""
+
+    @hookimpl
+    def hermes_commands(self):
+        async def slow(call):
+            while call.app.store.inbox_item(1).status != "done":  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.002)
+            return CommandReply(text="slow is done")
+
+        return (Command(name="slow", summary="waits for the first message", run=slow),)
+
+
+def test_what_is_said_behind_a_command_that_is_not_done_is_not_put_into_the_turn_before_it(open_hall):
+    hall = open_hall({"inbox.busy": "steer"}, plugins=[AfterTheFirst()])
+    agent = Steered(lambda: hall.accept("with it"), lambda: hall.accept("/slow", "/new", "fresh start"), nothing)
+    hall.say("old")
+
+    answers = [text for text in hall.work(agent) if " | " in text]
+
+    assert answers == ["old | with it", "fresh start | "]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import attrs
 import pytest
 
 import hermes_core.turns.worker as worker_module
+from hermes_core.leases import holder_here
+from hermes_core.turns.queue import LineageQueue, same_address
 from hermes_hookspecs.errors import StoreBusy
+from hermes_hookspecs.operations import ServeEntrances
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import Entrance, SessionSource
 from hermes_hookspecs.testing.agents import Gate, ScriptedAgent, echo, fail, pause, say
@@ -96,6 +100,16 @@ def test_what_comes_during_a_turn_is_answered_together_only_where_that_is_said(o
     assert hall.sender.texts() == turns
 
 
+@pytest.mark.parametrize("other", [{"chat_id": "oc_2"}, {"account_id": "second"}, {"scope_id": "T2"}])
+def test_what_one_sender_says_in_two_places_is_not_answered_together_under_one_key(hall, other):
+    hall.say("here", hall.event("there", source=hall.source(**other)))
+    here, there = hall.item(1), hall.item(2)
+    there = attrs.evolve(there, session_key=here.session_key, entrance=here.entrance)
+
+    assert same_address(here, here)
+    assert not same_address(here, there)
+
+
 # --- whose turn it is
 
 
@@ -132,6 +146,47 @@ def test_whoever_serves_only_the_younger_message_waits_for_the_other_server(hall
     asyncio.run(scene())
 
     assert hall.said(lineage_id) == ["older", "younger"]
+
+
+def behind_another_process(hall, others=60):
+    """Leave messages of an entrance that another process serves, and one of ours behind them."""
+    slack = hall.source("C1", platform="slack", scope_id="T1")
+    lineage_id = hall.app.get_or_create_session(hall.source()).lineage_id
+    hall.link(slack, lineage_id)
+    holder = attrs.evolve(holder_here(SLACK, None), host="elsewhere", boot_id="elsewhere")
+    hall.app.store.apply(ServeEntrances(entrances=(SLACK,), holder=holder, now=hall.clock.now()))
+    hall.say(*(hall.event(f"s{number}", source=slack) for number in range(others)), "mine")
+    return others + 1
+
+
+@pytest.mark.parametrize("others", [1, 60])
+def test_whoever_has_to_wait_for_another_process_rests_meanwhile(hall, monkeypatch, others):
+    number = behind_another_process(hall, others)
+    looks, looked = 0, LineageQueue.look
+
+    def look(self, reader, own=None):
+        nonlocal looks
+        looks += 1
+        return looked(self, reader, own)
+
+    monkeypatch.setattr(LineageQueue, "look", look)
+
+    async def scene():
+        async with hall.serving("echo"):
+            await asyncio.sleep(0.3)  # long for one who spins, short for one who rests
+
+    asyncio.run(scene())
+
+    assert hall.item(number).status == "pending"
+    assert 1 <= looks < 10
+
+
+@pytest.mark.parametrize("others", [1, 60])
+def test_who_works_until_idle_does_not_wait_for_what_another_process_has_to_answer_first(hall, others):
+    number = behind_another_process(hall, others)
+
+    assert hall.work("echo") == []
+    assert hall.item(number).status == "pending"
 
 
 def test_a_terminal_and_a_chat_take_turns_in_one_session(hall, wait_for, wait_until):

@@ -7,17 +7,15 @@ import asyncio
 import pytest
 
 from hermes_core.leases import holder_here
-from hermes_hookspecs.errors import Conflict, PluginError
+from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.ids import new_turn_id
 from hermes_hookspecs.inbox import MessageEvent
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.messages import USER, Attachment, MessageDraft
 from hermes_hookspecs.operations import Accept, Begin, Begun
-from hermes_hookspecs.ports.platform import ServedEntrance
 from hermes_hookspecs.source import Entrance, SessionSource
 from hermes_hookspecs.state import StateUpdate
 from hermes_hookspecs.testing.agents import Gate, ScriptedAgent, echo, pause
-from hermes_hookspecs.testing.platform import RecordingSender
 
 PATIENCE_S = 30
 FEISHU = Entrance("feishu")
@@ -31,47 +29,6 @@ class Redaction:
         if "poison" in text:
             raise RuntimeError("cannot read that")
         return text.replace("hunter2", "***")
-
-
-class Door:
-    """A profile's door; everything a test says to it is short."""
-
-    def __init__(self, app):
-        self.app = app
-        self.sender = RecordingSender()
-
-    def source(self, chat="oc_1", **fields):
-        return SessionSource(**({"platform": "feishu", "chat_id": chat, "user_id": "ou_1"} | fields))
-
-    def event(self, text, *identities, chat="oc_1", source=None, **fields):
-        return MessageEvent(
-            source=source or self.source(chat),
-            text=text,
-            identities=identities,
-            received_at=self.app.clock.now(),
-            **fields,
-        )
-
-    def accept(self, *events, **options):
-        return asyncio.run(self.app.accept(events, **options))
-
-    def served(self, *entrances):
-        return [ServedEntrance(entrance=one, sender=self.sender) for one in entrances or (FEISHU,)]
-
-    def work(self, agent="echo", *entrances):
-        async def scene():
-            async with asyncio.timeout(PATIENCE_S):
-                await self.app.work(self.served(*entrances), agent=agent, until_idle=True)
-
-        asyncio.run(scene())
-        return self.sender.texts()
-
-    def item(self, number):
-        return self.app.store.inbox_item(number)
-
-    def cursor(self):
-        entry = self.app.store.state("feishu", "cursor", now=self.app.clock.now())
-        return None if entry is None else entry.value
 
 
 def cursor(value, **fields):
@@ -95,19 +52,6 @@ def begin(app, item):
     return lineage_id
 
 
-@pytest.fixture
-def open_door(profile):
-    def make(settings=None, **options):
-        return Door(profile({"inbox.batch_window_s": 0.0} | (settings or {}), **options))
-
-    return make
-
-
-@pytest.fixture
-def door(open_door):
-    return open_door()
-
-
 # --- one transaction
 
 
@@ -128,13 +72,18 @@ def test_a_state_that_somebody_else_has_written_stores_nothing_of_the_batch(door
     assert (door.item(1), door.cursor()) == (None, "7")
 
 
-def test_a_redaction_that_fails_stores_nothing_at_all(open_door):
+def test_what_cannot_be_redacted_is_put_aside_without_its_content_and_holds_nothing_up(open_door, caplog):
     door = open_door(plugins=[Redaction()])
+    secret = (Attachment(kind="file", name="poison.txt"),)
 
-    with pytest.raises(PluginError):
-        door.accept(door.event("fine", "m1"), door.event("poison", "m2"), state=(cursor("7"),))
+    door.accept(door.event("fine", "m1"), door.event("poison", "m2", attachments=secret), state=(cursor("7"),))
 
-    assert (door.item(1), door.cursor()) == (None, None)
+    aside = door.item(2)
+    assert (aside.status, aside.text, aside.attachments) == ("quarantined", "", ())
+    assert "could not redact" in aside.error
+    assert "poison" not in caplog.text
+    assert (door.work(), door.cursor()) == (["echo 1: fine"], "7")
+    assert door.accept(door.event("poison", "m2"))[0].duplicate
 
 
 def test_what_was_taken_out_at_the_door_is_nowhere_behind_it(open_door):
@@ -143,60 +92,6 @@ def test_what_was_taken_out_at_the_door_is_nowhere_behind_it(open_door):
 
     assert door.item(1).text == "my password is ***"
     assert door.work() == ["echo 1: my password is ***"]
-
-
-# --- redelivery
-
-
-def test_any_known_identity_makes_a_message_a_duplicate(door):
-    door.accept(door.event("hello", "event:1", "message:1"))
-
-    results = door.accept(
-        door.event("hello", "event:2", "message:1"), door.event("hello", "event:1"), door.event("new", "event:3")
-    )
-
-    assert [(one.id, one.duplicate) for one in results] == [(1, True), (1, True), (2, False)]
-    assert door.work() == ["echo 1: hello", "echo 2: new"]
-
-
-def test_a_message_that_stands_twice_in_a_batch_is_taken_once(door):
-    first, second = door.accept(door.event("hello", "m1"), door.event("hello", "m1"))
-
-    assert (first.duplicate, second.duplicate, second.id) == (False, True, first.id)
-
-
-@pytest.mark.parametrize("backend", ["sqlite"])
-def test_a_redelivery_after_a_restart_is_a_duplicate(open_door):
-    door = open_door()
-    door.accept(door.event("hello", "m1"))
-    assert door.work() == ["echo 1: hello"]
-    door.app.close()
-    again = open_door()
-
-    (result,) = again.accept(again.event("hello", "m1"))
-
-    assert (result.duplicate, again.work()) == (True, [])
-
-
-def test_two_of_our_bots_that_receive_one_message_both_answer_it(door):
-    second = Entrance("feishu", "second")
-    group = {"chat_type": "group"}
-    results = door.accept(
-        door.event("both of you!", "om_1", source=door.source(**group)),
-        door.event("both of you!", "om_1", source=door.source(account_id="second", **group)),
-    )
-
-    assert [one.duplicate for one in results] == [False, False]
-    assert door.work("echo", FEISHU, second) == ["echo 1: both of you!"] * 2
-    (again,) = door.accept(door.event("both of you!", "om_1", source=door.source(account_id="second", **group)))
-    assert (again.id, again.duplicate) == (results[1].id, True)
-
-
-def test_the_accounts_of_two_bots_cannot_be_mixed_up_by_what_stands_in_an_id(door):
-    one = door.event("one", "b:om_1", source=door.source(account_id="a"))
-    other = door.event("other", "om_1", source=door.source(account_id="a:b"))
-
-    assert [result.duplicate for result in door.accept(one, other)] == [False, False]
 
 
 # --- what cannot be read
@@ -242,6 +137,13 @@ def test_a_full_queue_refuses_visibly_and_once_however_often_it_is_delivered(ope
     texts = door.work()
     assert [text for text in texts if "was not taken" in text] == [texts[0]]
     assert texts[1:] == ["echo 1: m0", "echo 2: m1"]
+
+
+def test_the_notice_for_a_refused_message_takes_no_commands_reply(open_door):
+    door = open_door({"inbox.max_waiting": 1})
+    door.accept(door.event("one", "m1"), door.event("/help", "m2"), door.event("three", "2"))
+
+    assert sum("/help" in text for text in door.work()) == 1
 
 
 def test_a_refused_message_that_is_delivered_again_later_is_taken(open_door):
@@ -321,6 +223,20 @@ def test_the_policy_interrupt_leaves_the_turns_of_others_alone(open_door):
     door.accept(door.event("/help", "m4"), door.event("mine", "m1"))
 
     assert door.app.store.active_turn(lineage_id) is not None
+
+
+def test_the_policy_interrupt_leaves_the_turns_of_others_in_one_room_alone(open_door):
+    door = open_door({"inbox.busy": "interrupt", "routing.group_sessions_per_user": False})
+    mine, theirs = (door.source(chat_type="group", user_id=user) for user in ("ou_1", "ou_2"))
+    door.accept(door.event("mine", "m1", source=mine))
+    lineage_id = begin(door.app, door.item(1))
+
+    door.accept(door.event("theirs", "m2", source=theirs))
+    running = door.app.store.active_turn(lineage_id)
+    door.accept(door.event("mine again", "m3", source=mine))
+
+    assert running is not None
+    assert door.app.store.active_turn(lineage_id) is None
 
 
 class Quick:

@@ -65,6 +65,15 @@ def test_what_a_dead_process_was_sending_may_be_dropped(bench, desk, dead_proces
     assert desk.drop(delivery).status == DROPPED
 
 
+def test_what_a_dead_process_was_sending_may_be_retried_and_says_that_it_may_have_gone_out(bench, desk, dead_process):
+    delivery = bench.put()
+    attempt = bench.claimed_by(delivery, **dead_process)
+
+    retried = desk.retry(delivery)
+
+    assert (retried.status, retried.attempt, retried.uncertain) == (WAITING, attempt, True)
+
+
 def test_what_is_being_sent_is_neither_dropped_nor_retried(bench, desk, woken):
     delivery = bench.put()
     bench.claimed_by(delivery)

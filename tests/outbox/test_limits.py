@@ -54,6 +54,26 @@ def test_a_pause_holds_up_every_address_and_a_shorter_one_does_not_end_it(clock)
     assert pace.wait_s("a") == pace.wait_s("b") == 20
 
 
+def test_hints_for_two_addresses_pause_the_account_for_the_shorter(clock):
+    pace = AccountPace(clock, None)
+
+    told = [pace.hint("a", 60, "first"), pace.hint("a", 50, "same address"), pace.hint("b", 40, "second")]
+
+    assert told == [False, False, True]
+    assert (pace.wait_s("c"), pace.reason) == (40, "second")
+
+
+@pytest.mark.parametrize("between_s", [3.0, 61.0])
+def test_a_hint_that_is_over_or_long_ago_says_nothing_of_the_account(clock, between_s):
+    pace = AccountPace(clock, None)
+    pace.hint("a", 2 if between_s < 60 else 3600, "first")
+    clock.advance(between_s)
+
+    assert not pace.hint("b", 10, "second")
+
+    assert pace.wait_s("c") == 0
+
+
 def test_addresses_that_are_quiet_are_forgotten(clock):
     pace = AccountPace(clock, 1)
 

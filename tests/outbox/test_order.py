@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from hermes_core.outbox.desk import OutboxDesk
 from hermes_hookspecs.errors import AuthFailed, Rejected, RetryLater
 from hermes_hookspecs.inbox import InboxDraft
 from hermes_hookspecs.operations import Accept
@@ -14,6 +15,15 @@ from hermes_hookspecs.ports.platform import Deferred, Sent
 from hermes_hookspecs.source import Entrance
 from hermes_hookspecs.testing.agents import Gate
 from hermes_hookspecs.testing.platform import RecordingSender
+
+
+class Blocking(RecordingSender):
+    """A sender that cannot get one text through."""
+
+    async def send(self, part):
+        if part.text == "failing":
+            raise RetryLater("no connection")
+        return await super().send(part)
 
 
 def _held_at(gate):
@@ -92,25 +102,56 @@ def test_a_split_happens_once_whatever_the_platform_takes_later(bench):
     assert bench.status(delivery) == [SENT]
 
 
-def test_a_hint_is_followed_and_holds_up_the_account(bench):
-    bench.sender.then(RetryLater("too fast", after_s=30))
+def test_a_hint_for_one_chat_holds_up_that_chat_alone(bench):
+    bench.sender.then(RetryLater("slow mode", after_s=3600))
     hinted = bench.put("hinted")
     deliverer = bench.drain()
     other = bench.put("other", chat="oc_2")
 
     asyncio.run(deliverer.until_idle())
-    held_up = bench.sender.texts()
-    bench.clock.advance(30)
+
+    assert bench.status(hinted, other) == [WAITING, SENT]
+    row = bench.row(hinted)
+    assert (row.failures, row.error, row.due_at) == (1, "slow mode", bench.clock.now() + 3_600_000)
+
+
+def test_hints_for_two_chats_pause_the_account_and_its_rows_say_so(bench, caplog):
+    caplog.set_level("INFO", logger="hermes_core.outbox")
+    bench.sender.then(RetryLater("too fast", after_s=60), RetryLater("too fast", after_s=30))
+    hinted = [bench.put("one"), bench.put("two", chat="oc_2")]
+    deliverer = bench.drain()
+    held_up = bench.put("three", chat="oc_3")
+
+    asyncio.run(deliverer.until_idle())
+    row, calls = bench.row(held_up), len(bench.sender.calls)
+    for _ in range(2):
+        bench.clock.advance(30)
+        asyncio.run(deliverer.until_idle())
+
+    assert calls == 2
+    assert (row.status, row.failures, row.error) == (WAITING, 0, "feishu pauses: too fast")
+    assert row.due_at == bench.clock.now() - 30_000
+    assert bench.status(*hinted, held_up) == [SENT] * 3
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["feishu pauses for 30 s: too fast", "feishu takes deliveries again"]
+
+
+def test_what_a_person_retries_while_its_account_pauses_says_again_until_when(bench):
+    bench.sender.then(AuthFailed("token revoked"))
+    delivery = bench.put("one")
+    deliverer = bench.drain()
+    OutboxDesk(lambda: bench.store, bench.clock, lambda topic: None).retry(delivery)
+
     asyncio.run(deliverer.until_idle())
 
-    assert held_up == []
-    assert sorted(bench.sender.texts()) == ["hinted", "other"]
-    assert bench.status(hinted, other) == [SENT, SENT]
-    assert bench.row(hinted).failures == 1
+    row = bench.row(delivery)
+    assert (row.status, row.error) == (WAITING, "feishu pauses: token revoked")
+    assert row.due_at > bench.clock.now()
+    assert len(bench.sender.calls) == 1
 
 
 def test_failures_back_off_ever_longer_until_it_is_given_up_and_frees_the_order(bench, caplog):
-    bench.sender.then(*[RetryLater("busy")] * 3)
+    bench.sender.then(*[RetryLater("busy", maybe_sent=True)] * 3)
     failing, behind = bench.put("failing"), bench.put("behind")
     deliverer, waits = bench.drain(settings={"attempts": 3, "retry_first_s": 8}), []
 
@@ -127,6 +168,34 @@ def test_failures_back_off_ever_longer_until_it_is_given_up_and_frees_the_order(
     assert bench.row(failing).error == "busy"
     assert "`hermes outbox list` shows it" in caplog.text
     assert bench.told() == [("deferred", 1), ("deferred", 2), ("failed", 3), ("sent", 1)]
+
+
+def test_what_fails_while_others_get_through_is_given_up_by_its_count(bench):
+    failing = bench.put("failing")
+    deliverer = bench.deliverer(sender := Blocking(), settings={"attempts": 3})
+
+    for number in range(3):
+        bench.put("through", chat=f"oc_through_{number}")
+        asyncio.run(deliverer.until_idle())
+        bench.clock.advance(60)
+
+    assert bench.row(failing).status == FAILED
+    assert sender.texts() == ["through"] * 3
+
+
+def test_nothing_is_given_up_for_a_day_while_the_whole_account_is_out_of_reach(bench):
+    failing, deliverer = bench.put("failing"), bench.deliverer(Blocking(), settings={"attempts": 3})
+
+    for _ in range(23):
+        asyncio.run(deliverer.until_idle())
+        bench.clock.advance(3600)
+    before = bench.row(failing)
+    for _ in range(2):
+        asyncio.run(deliverer.until_idle())
+        bench.clock.advance(3600)
+
+    assert (before.status, before.failures) == (WAITING, 23)
+    assert bench.row(failing).status == FAILED
 
 
 def test_what_a_platform_rejects_fails_at_once_and_frees_the_order(bench):
@@ -216,8 +285,9 @@ def test_refused_credentials_pause_the_account_and_are_said_once(bench, caplog):
     assert calls == 1
     assert bench.row(delivery).status == SENT
     assert bench.row(delivery).failures == 0
-    lines = [record.getMessage() for record in caplog.records if "deliveries" in record.getMessage()]
-    assert lines == ["feishu takes no deliveries: token revoked", "feishu takes deliveries again"]
+    lines = [record.getMessage() for record in caplog.records]
+    refused = "feishu refuses the credentials, is asked again in 600 s: token revoked"
+    assert lines == [refused, "feishu takes deliveries again"]
 
 
 def test_those_that_only_wait_hide_none_that_is_due(bench):

@@ -140,3 +140,23 @@ def test_a_code_block_behind_a_mark_still_begins_its_line():
 def test_parts_without_room_are_refused():
     with pytest.raises(ValueError, match="hold no text"):
         split_text("x", 0)
+
+
+def test_a_long_row_of_flags_is_cut_between_flags_in_a_time_that_grows_with_its_length_alone():
+    looks = 0
+
+    class Watched(str):
+        __slots__ = ()
+
+        def __getitem__(self, at):
+            nonlocal looks
+            looks += 1
+            return super().__getitem__(at)
+
+    text = Watched("\U0001f1e9\U0001f1ea" * 4000)
+
+    parts = split_text(text, 41)
+
+    assert "".join(parts) == text
+    assert {len(part) % 2 for part in parts} == {0}
+    assert looks < 10 * len(text)

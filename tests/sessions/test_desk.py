@@ -252,9 +252,9 @@ def test_a_lineage_that_goes_while_one_leaves_it_is_told_by_nobody(app, ear):
     ear.heard.clear()
     app.delete_session(entry.lineage_id)
 
-    app.desk._tell_left(entry.lineage_id)
-    app.desk._tell_left(None)
-    app.desk._tell_left(other.lineage_id)  # still alive: another route may lead there
+    app.desk._endings.tell_left(entry.lineage_id)
+    app.desk._endings.tell_left(None)
+    app.desk._endings.tell_left(other.lineage_id)  # still alive: another route may lead there
 
     app.hooks.flush()
     assert ear.told("after_session_end") == []

@@ -254,6 +254,8 @@ def test_no_write_of_the_outbox_or_of_recovery_reads_a_whole_table(scene, entry)
         "work": lambda r, e: r.work(DOORS),
         "unrouted": lambda r, e: r.unrouted(DOORS),
         "controls": lambda r, e: r.controls(DOORS),
+        "controls of a key": lambda r, e: r.controls_of_key(KEY),
+        "attended": lambda r, e: r.attended(),
         "quarantined": lambda r, e: r.quarantined(),
         "delivery": lambda r, e: r.delivery(DeliveryId(1)),
         "delivery by key": lambda r, e: r.delivery_by_key("k"),
@@ -286,10 +288,12 @@ def _principal():
 def _walks_an_index_in_order(plan):
     """A list of all routes has no condition: it walks its index and stops at the limit. So does a list of deliveries,
     by their numbers. The cursor of the feed asks SQLite's own table of sequences, which has a row for each of a handful
-    of tables. The heads of the outbox are rows of the statement itself, one for each address.
+    of tables. What somebody waits for is looked for among what waits. The heads of the outbox are rows of the
+    statement itself, one for each address.
     """
     ordered = (
         "SCAN routes USING INDEX routes_by_use",
+        "SCAN inbox USING INDEX inbox_pending",
         "SCAN outbox <-",
         "SCAN sqlite_sequence",
         "SCAN heads",

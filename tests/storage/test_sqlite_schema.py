@@ -16,7 +16,7 @@ from hermes_hookspecs.operations import Begun, Sweep
 from hermes_hookspecs.ports.store import StoreOptions
 from hermes_hookspecs.testing.scene import ALL, KEY, Scene
 
-OLDER = SCHEMA.newest - 1
+OLDER = 1
 
 # As the first program wrote them: a lineage with a route, a message in each state, a turn that its process left behind.
 OLD_ROWS = """

@@ -86,7 +86,7 @@ class Gate:
 class Bench:
     """One profile with an engine of its own; everything a test says to it is short."""
 
-    def __init__(self, app, ear, *, max_waiting=100, inactivity_s=PATIENCE_S, **times):
+    def __init__(self, app, ear, *, max_waiting=100, inactivity_s=PATIENCE_S, cleanup_s=PATIENCE_S, **times):
         self.app, self.ear, self.clock = app, ear, app.clock
         self.store = WatchedStore(app.store)
         self.waker = LocalWaker(app.store.change_mark)
@@ -99,6 +99,7 @@ class Bench:
             times=LeaseTimes(**(known | times)),
             max_waiting=max_waiting,
             inactivity_s=inactivity_s,
+            cleanup_s=cleanup_s,
         )
 
     def source(self, chat="oc_1", **fields):

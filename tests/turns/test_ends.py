@@ -438,10 +438,13 @@ def test_an_agent_that_fails_after_the_loss_is_told_as_stopped_or_failed_but_onc
     assert work.turns(entry)[0].outcome == "stopped"
 
 
-def test_a_turn_that_runs_is_renewed_and_a_busy_store_is_no_reason_to_give_it_up(bench):
+@pytest.mark.parametrize(
+    "fault", [StoreBusy("somebody imports"), StoreFull("no space left"), StorageError("disk I/O error")]
+)
+def test_a_turn_that_runs_is_renewed_and_a_store_that_fails_is_no_reason_to_give_it_up(bench, fault, caplog):
     work = bench(renew_s=0.01)
     entry = work.enter()
-    work.store.failing["Renew"] = [StoreBusy("somebody imports")]
+    work.store.failing["Renew"] = [fault, fault]
     renewed = threading.Event()
 
     async def agent(turn):
@@ -454,19 +457,40 @@ def test_a_turn_that_runs_is_renewed_and_a_busy_store_is_no_reason_to_give_it_up
 
     assert renewed.is_set()
     assert result.text == "still here"
-    assert work.store.written.count("Renew") >= 3
+    assert work.store.written.count("Renew") >= 4
+    assert caplog.text.count("was not renewed") == 1
+
+
+def test_a_look_at_the_lease_that_fails_is_no_reason_to_give_a_turn_up(bench, wait_until):
+    work = bench(renew_s=0.01)
+    entry = work.enter()
+
+    async def agent(turn):
+        look, refused = work.store.submit_read, []
+
+        def refusing(read):
+            refused.append(read)
+            raise StoreBusy("locked")
+
+        work.store.submit_read = refusing
+        await wait_until(lambda: refused)
+        work.store.submit_read = look
+        await wait_until(lambda: work.lease(entry).renewals > 1)
+        yield AssistantStep(content="still here")
+
+    assert asyncio.run(work.ask("go", agent)).text == "still here"
 
 
 def test_a_store_that_stopped_ends_the_turn_at_the_next_renewal(bench):
     work = bench(renew_s=0.01)
     work.enter()
-    work.store.failing["Renew"] = [StoreFull("no space left")]
+    work.store.failing["Renew"] = [StoreStopped("open it again")]
 
     async def agent(turn):
         await asyncio.Event().wait()
         yield CALL
 
-    with pytest.raises(StoreFull):
+    with pytest.raises(StoreStopped):
         asyncio.run(work.ask("go", agent))
 
 

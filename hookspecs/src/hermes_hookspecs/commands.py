@@ -61,6 +61,7 @@ class Command:
         name: without the slash, lower case. usage: what may stand behind it, for people.
         platforms: where it exists, empty for everywhere. roles: who may use it, empty for everybody.
         bypass: runs beside a running turn; a command that does not waits for its place.
+        urgent: does not stand behind older commands that wait for their place, or that do not come to an end.
     """
 
     name: str
@@ -71,3 +72,4 @@ class Command:
     platforms: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     bypass: bool = True
+    urgent: bool = False

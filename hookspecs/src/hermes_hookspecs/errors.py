@@ -16,8 +16,10 @@
     │   ├── LeaseBusy                somebody else runs a turn on this lineage
     │   ├── LeaseLost                the lease went to somebody else; nothing was written
     │   ├── IllegalMessage           a row that would make the transcript illegal
+    │   ├── ContextOverflow          the prompt is longer than the model can read: compress, then ask again
     │   └── AgentFailed              the agent raised; the turn is closed
     ├── InboxOverflow                the queue of a lineage is full; the message was refused
+    ├── AttachmentRefused            more bytes than an attachment may have; nothing was stored
     ├── DeliveryNotFound             no such row in the outbox
     ├── StorageError
     │   ├── StoreRefused             not our file, newer than the program, unfit file system
@@ -46,9 +48,11 @@ __all__ = [
     "AccessDenied",
     "AgentFailed",
     "AmbiguousReference",
+    "AttachmentRefused",
     "AuthFailed",
     "ConfigError",
     "Conflict",
+    "ContextOverflow",
     "DeliveryNotFound",
     "HermesError",
     "IllegalMessage",
@@ -195,6 +199,19 @@ class IllegalMessage(TurnError):
     """A row that no model would accept: a result without its call, or a second result of one call."""
 
 
+class ContextOverflow(TurnError):
+    """The prompt is longer than the model can read; nothing was answered.
+
+    An agent that raises it is run once more in the same turn, with a context that was compressed meanwhile.
+
+    :param limit_tokens: what the model can read, where the endpoint says so.
+    """
+
+    def __init__(self, message: str, *, limit_tokens: int | None = None) -> None:
+        super().__init__(message)
+        self.limit_tokens = limit_tokens
+
+
 class AgentFailed(TurnError):
     """The agent raised; ``__cause__`` is the exception. The turn is closed, with what it had stored."""
 
@@ -203,6 +220,12 @@ class InboxOverflow(HermesError):
     """The lineage has its most waiting messages already; this one was not accepted."""
 
     exit_code = 75
+
+
+class AttachmentRefused(HermesError):
+    """More bytes than an attachment may have; nothing was stored."""
+
+    exit_code = 65
 
 
 class DeliveryNotFound(HermesError):
@@ -265,7 +288,8 @@ class PlatformError(HermesError):
 class RetryLater(PlatformError):
     """Temporary.
 
-    :param after_s: seconds the platform asks to wait, ``None`` when it does not say.
+    :param after_s: seconds the platform asks to wait, ``None`` when it does not say. It holds for the address that was
+        sent to; when two addresses of an account get one within a minute, the whole account pauses for the shorter.
     :param maybe_sent: the request left this host, so what it carried may have arrived.
     """
 

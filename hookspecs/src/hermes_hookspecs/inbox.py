@@ -58,9 +58,9 @@ class MessageEvent:
     """A message as an adapter hands it in, before access and redaction.
 
     Attributes:
-        identities: ids by which a redelivery is known, each with platform, scope and chat inside; any known one makes
-            it a duplicate. The account that received it is told apart by the core. Empty where the entrance cannot
-            deliver twice (a terminal).
+        identities: ids by which a redelivery is known, each with scope and chat inside; any known one makes it a
+            duplicate. Platform and account are told apart by the core. Empty where the entrance cannot deliver twice
+            (a terminal); an empty id is none.
         kind: ``message``, ``control`` or ``internal`` (background results; moves no clock).
         received_at: UTC milliseconds. error: why the item could not be read, ``""`` for one that could.
     """

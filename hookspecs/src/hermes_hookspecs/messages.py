@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ASSISTANT",
     "INTERRUPTED_RESULT",
+    "KIND_ATTACHMENTS",
     "KIND_CLOSING",
     "KIND_INTERRUPTED",
     "KIND_NOTE",
@@ -43,6 +44,9 @@ KIND_SUMMARY = "summary"
 KIND_NOTE = "note"
 """A row for people that no model sees."""
 
+KIND_ATTACHMENTS = "attachments"
+"""Of a window, never of a store: the message of a user row's attachments, right behind it."""
+
 INTERRUPTED_RESULT = "[interrupted, outcome unknown]"
 """Content of a synthetic result."""
 
@@ -73,7 +77,7 @@ class Attachment:
         kind: ``image``, ``audio``, ``video`` or ``document``.
         sha256: hexadecimal content hash; ``None`` while (or because) the bytes are not there.
         size: bytes, ``None`` when unknown. media_type: ``image/png``. name: file name, data from outside.
-        text: what stands for it in later prompts.
+        text: what stands for it in prompts, exactly as sent; written when its turn begins.
     """
 
     kind: str

@@ -6,6 +6,7 @@ import json
 import os
 
 import apsw
+import attrs
 import pytest
 from wcwidth import wcswidth
 
@@ -16,6 +17,7 @@ from hermes_hookspecs.operations import (
     Accept,
     Begin,
     ClaimDelivery,
+    DeferDelivery,
     Deliver,
     DropDelivery,
     FailDelivery,
@@ -94,6 +96,22 @@ def sent(app):
 
 
 @pytest.fixture
+def put_off(app):
+    """Return a function that lets a delivery wait ``seconds`` with a reason."""
+
+    def put_off(number, seconds, error):
+        now = app.clock.now()
+        app.store.apply(ClaimDelivery(delivery_id=number, owner=holder(7), expected_attempt=0, now=now))
+        app.store.apply(
+            DeferDelivery(
+                delivery_id=number, attempt=1, now=now, due_at=now + seconds * 1000, error=error, failed=False
+            )
+        )
+
+    return put_off
+
+
+@pytest.fixture
 def hurt(app):
     """Return a function that changes the file as a stranger would."""
 
@@ -140,6 +158,19 @@ def test_leases_keep_their_columns_with_titles_of_every_script(hermes, running, 
     assert max(wcswidth(line) for line in lines) <= 120
 
 
+def test_on_a_narrow_terminal_the_holder_has_its_own_line_and_only_the_title_is_cut(hermes, running, monkeypatch):
+    entry = running("周报汇总" * 20, holder(812))
+    monkeypatch.setattr("hermes_cli.front_end.width_of", lambda out: 80)
+
+    lines = hermes("leases").out.splitlines()
+
+    assert max(map(wcswidth, lines)) <= 80
+    assert lines[1:2] == ["    HOLDER"]
+    assert lines[2].startswith(f"{entry.session_id}  周报汇总")
+    assert lines[2].endswith("just now  unknown host        1")
+    assert lines[3] == "    feishu (process 812 on laptop)"
+
+
 def test_a_lease_whose_process_is_gone_says_so(hermes, running):
     from hermes_core.leases import holder_here
 
@@ -178,10 +209,46 @@ def test_the_outbox_lists_what_is_open_or_failed_newest_first(hermes, sent):
     ran = hermes("outbox", "list")
 
     head, *lines = ran.out.splitlines()
-    assert head.split() == ["NO", "TO", "TEXT", "STATUS", "FAILURES", "STORED", "ERROR"]
+    assert head.split() == ["NO", "TO", "STATUS", "PARTS", "FAILURES", "STORED", "DUE", "TEXT", "ERROR"]
     assert [int(line.split()[0]) for line in lines] == [waiting, failed]
-    assert "feishu oc_1  周报写好了" in lines[1]
-    assert lines[1].endswith("the chat is gone")
+    assert "feishu oc_1  failed" in lines[1]
+    assert lines[1].endswith("周报写好了  the chat is gone")
+
+
+def test_in_a_pipe_a_delivery_is_one_line_with_the_beginning_of_its_text(hermes, sent):
+    sent("周报\n" * 100)
+
+    (line,) = hermes("outbox", "list").out.splitlines()[1:]
+
+    text = line[line.index("周报") :].removesuffix("-").rstrip()
+    assert wcswidth(text) in range(55, 61)
+    assert text.endswith("…")
+
+
+def test_on_a_terminal_text_and_error_stand_below_and_nothing_is_wider(hermes, sent, app, put_off, monkeypatch):
+    number = sent("a report " * 40, chat="oc_5ce6d572455d361153b7cb51da133945")
+    put_off(number, 3600, "feishu pauses: " + "too fast " * 20)
+    monkeypatch.setattr("hermes_cli.front_end.width_of", lambda out: 80)
+
+    head, line, text, *error = hermes("outbox", "list").out.splitlines()
+
+    assert max(map(wcswidth, (head, line, text, *error))) <= 80
+    assert "in 60 min" in line
+    assert text.startswith("    a report a report")
+    assert " ".join(part.strip() for part in error).startswith("feishu pauses: too fast too fast")
+
+
+def test_the_list_names_a_sender_that_died(hermes, sent, app):
+    from hermes_core.leases import holder_here
+
+    gone = attrs.evolve(holder_here(FEISHU, None), pid=os.getppid(), started="1")
+    number = sent("half")
+    app.store.apply(ClaimDelivery(delivery_id=number, owner=gone, expected_attempt=0, now=app.clock.now()))
+
+    assert "sending, sender died" in hermes("outbox", "list").out
+
+    assert hermes("outbox", "retry", str(number)).status == 0
+    assert app.store.delivery(number).status == "waiting"
 
 
 def test_the_outbox_lists_everything_or_what_is_asked_for(hermes, sent):
@@ -224,8 +291,8 @@ def test_what_failed_is_retried_by_number_or_all_at_once(hermes, sent, app):
     all_at_once = hermes("outbox", "retry", "--failed")
     again = hermes("outbox", "retry", "--failed")
 
-    assert by_number.err == f"{first} to feishu oc_1 is sent as soon as its turn comes\n"
-    assert all_at_once.err == f"{second} to feishu oc_1 is sent as soon as its turn comes\n"
+    assert by_number.err == f"{first} to feishu oc_1 is sent as soon as its turn comes and its account may send\n"
+    assert all_at_once.err == f"{second} to feishu oc_1 is sent as soon as its turn comes and its account may send\n"
     assert (again.status, again.err) == (0, "nothing failed\n")
     assert {app.store.delivery(number).status for number in (first, second)} == {"waiting"}
 
@@ -251,6 +318,48 @@ def test_dropping_wants_a_yes_where_nobody_can_be_asked(hermes, sent, app):
     assert "--yes" in refused.err
     assert (dropped.status, dropped.err) == (0, f"{number} to feishu oc_1 is never sent\n")
     assert app.store.delivery(number).status == "dropped"
+
+
+@pytest.mark.parametrize("verb", [("retry",), ("drop", "--yes")])
+def test_what_was_sent_is_no_matter_of_trying_again_later(hermes, sent, verb):
+    ran = hermes("outbox", *verb, str(sent("one", "sent")))
+
+    assert ran.status == 1
+    assert "is sent" in ran.err
+
+
+def test_a_question_names_how_many_deliveries_and_where_they_go(hermes, sent):
+    numbers = [str(sent("one", chat=f"oc_{at}")) for at in range(5)]
+
+    ran = hermes("outbox", "drop", *numbers)
+
+    assert "5 deliveries to feishu oc_0, feishu oc_1, feishu oc_2 and 2 more places" in ran.err
+
+
+def test_a_drop_of_nothing_asks_nothing(hermes):
+    unknown, none = hermes("outbox", "drop", "99"), hermes("outbox", "drop", "--failed")
+
+    assert (unknown.status, "there is no delivery 99" in unknown.err) == (1, True)
+    assert (none.status, none.err) == (0, "nothing failed\n")
+
+
+def test_a_drop_of_what_went_out_in_part_says_what_is_kept_back(hermes, sent, app):
+    number, now = sent("one two"), app.clock.now()
+    app.store.apply(ClaimDelivery(delivery_id=number, owner=holder(7), expected_attempt=0, now=now))
+    parts = tuple(PartDraft(text=text) for text in "abcd")
+    app.store.apply(SplitDelivery(delivery_id=number, attempt=1, parts=parts, now=now))
+    app.store.apply(MarkSent(delivery_id=number, attempt=1, index=0, now=now))
+    app.store.apply(FailDelivery(delivery_id=number, attempt=1, now=now, error="no"))
+
+    listed = hermes("outbox", "list").out
+    ran = hermes("outbox", "drop", str(number), "--yes")
+
+    assert "  1/4  " in listed
+    assert ran.err == f"{number} to feishu oc_1 went out in part: parts 2\N{EN DASH}4 are not sent any more\n"
+
+
+def test_numbers_and_all_that_failed_are_not_both_meant(hermes):
+    assert "not both" in hermes("outbox", "drop", "7", "--failed").err
 
 
 @pytest.mark.parametrize("arguments", [(), ("7", "--failed"), ("seven",), ("-1",)])
@@ -297,6 +406,18 @@ def test_what_the_doctor_cannot_put_right_leaves_a_status(hermes, say, hurt):
 
     assert ran.status == 1
     assert "error     messages-without-session: " in ran.out
+
+
+def test_on_a_terminal_a_finding_is_broken_between_words(hermes, sent, monkeypatch):
+    sent("one", "failed", error="the chat is gone " * 8)
+    monkeypatch.setattr("hermes_cli.front_end.width_of", lambda out: 80)
+
+    lines = hermes("doctor").out.splitlines()
+
+    at = next(at for at, line in enumerate(lines) if line.startswith("warning   failed-delivery: "))
+    assert max(map(wcswidth, lines)) <= 80
+    assert lines[at + 1].startswith("          ")
+    assert "the chat is gone the chat is gone" in " ".join(line.strip() for line in lines[at:])
 
 
 def test_a_note_is_no_reason_for_a_status(script, tmp_path):
@@ -356,6 +477,20 @@ def test_a_backup_goes_where_one_says(hermes, say, tmp_path):
 
     assert named == {"path": str(tmp_path / "copy.db"), "size": (tmp_path / "copy.db").stat().st_size}
     assert in_folder.out.startswith(f"{tmp_path}/disk/state-")
+
+
+@pytest.mark.parametrize(
+    ("named", "status", "said"),
+    [("", 2, "wants a file or a folder"), ("-", 2, "not written to stdout"), ("{}/no/", 74, "there is no folder")],
+)
+def test_a_name_that_is_no_file_is_refused_and_nothing_is_made(hermes, say, tmp_path, named, status, said):
+    say("hello")
+    before = sorted(tmp_path.rglob("*"))
+
+    ran = hermes("backup", named.format(tmp_path))
+
+    assert (ran.status, said in ran.err, ran.err.count("\n")) == (status, True, 1)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_backup_replaces_nothing(hermes, say, tmp_path):

@@ -133,9 +133,32 @@ def test_a_terminal_that_waits_says_for_whom(chat, script, start, toys):
     assert holder.stdout.readline() == b"begun\n"
     terminal = chat("-r", listed(script)[0]["session_id"], "--agent", "echo", columns=120).ready()
 
-    terminal.send("me too\r").expect("... waiting for cli/default/run-").expect(f"(process {holder.pid} on ")
+    terminal.send("me too\r").expect("(Ctrl-C only stops the waiting) for cli/default/run-").expect(
+        f"(process {holder.pid} on "
+    )
     holder.kill()
     terminal.expect("echo 2: me too").ready().send("\x04")
+
+    assert terminal.end() == 0
+
+
+def test_while_it_waits_the_status_line_says_that_control_c_stops_only_the_waiting(chat, script, start, toys):
+    holder = start("-q", "hello", "--agent", "toy-waiting", env=toys)
+    assert holder.stdout.readline() == b"begun\n"
+    terminal = chat("-r", listed(script)[0]["session_id"], "--agent", "toy-waiting", columns=120, env=toys).ready()
+
+    terminal.send("me too\r").expect("(Ctrl-C only stops the waiting)")
+    holder.kill()
+    terminal.expect("begun").send("\x03").expect("(stopped)").ready().send("\x04")
+
+    assert terminal.end() == 0
+
+
+def test_a_stop_that_was_typed_while_the_answer_was_written_is_not_taken_for_a_command(chat, script):
+    terminal = chat("--agent", "echo").ready()
+
+    terminal.send("hello\r/stop\r").expect("/stop came too late").ready()
+    terminal.send("\x04")
 
     assert terminal.end() == 0
 

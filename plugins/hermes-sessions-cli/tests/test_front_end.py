@@ -260,7 +260,7 @@ def test_the_default_agent_is_the_one_that_answers(script):
     from hermes_core.turns.service import DEFAULT_AGENT as CORES
 
     assert DEFAULT_AGENT == CORES
-    assert script("agents").out == "echo\nrecall  default\n"
+    assert script("agents", "--no-plugins").out == "echo\nrecall  default\n"
 
 
 def test_a_plugin_that_fails_is_told_once_by_the_list_and_in_one_line_elsewhere(script, broken):
@@ -307,3 +307,22 @@ def test_stdin_that_is_closed_ends_a_chat_at_once(app, capsys, monkeypatch):
 
     assert CliFrontEnd().main([], lambda **_: Open()) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_a_store_that_was_moved_away_alone_is_missed(script, tmp_path):
+    script("-q", "hello")
+    (tmp_path / "home" / "state.db").rename(tmp_path / "elsewhere.db")
+
+    ran, again = script("sessions", "list"), script("sessions", "list")
+
+    assert ran.err.startswith(f"hermes: {tmp_path}/home/state.db is gone, though state.db-open says that there was one")
+    assert "is gone" not in again.err
+
+
+def test_the_help_keeps_the_commands_of_one_word_together(hermes):
+    shown = hermes("--help").out.splitlines()
+
+    lines = [line.split() for line in shown if line.startswith("  ") and not line.startswith("   ")]
+    of_sessions = [at for at, words in enumerate(lines) if words[:1] == ["sessions"]]
+    assert ["sessions", "search"] in [words[:2] for words in lines]
+    assert of_sessions == list(range(of_sessions[0], of_sessions[-1] + 1))

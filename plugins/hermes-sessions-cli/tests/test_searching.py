@@ -6,6 +6,7 @@ import io
 import json
 
 import pytest
+from wcwidth import wcswidth
 
 from hermes_cli.parser import parse
 from hermes_cli.search_table import SEARCH_COMMANDS
@@ -35,6 +36,13 @@ class Source:
 
     def open(self, store):
         return Damaged(store)
+
+
+class Sound(Source):
+    def open(self, store):
+        index = ScanIndex(store)
+        index.name = "toy"
+        return index
 
 
 class Terminal(io.StringIO):
@@ -76,6 +84,38 @@ def test_on_a_terminal_hits_are_coloured_and_escapes_are_not(run, say):
 
     assert "\x1b[1;33mneedle\x1b[0m" in out
     assert "\x1b[2J" not in out
+
+
+def test_on_a_terminal_no_line_is_longer_than_the_screen_and_no_word_of_the_header_is_broken(run, say, app):
+    entry = say("前面的话 " * 12 + "needle " + "数据库迁移" * 20).entry
+    app.rename_session(entry.lineage_id, "数据库迁移与回滚" * 6)
+
+    lines = run("sessions search", "needle", width=80)[1].splitlines()
+
+    plain = [line.replace("\x1b[1;33m", "").replace("\x1b[0m", "") for line in lines]
+    assert max(wcswidth(line) for line in plain) <= 80
+    assert plain[0].startswith(f"{entry.session_id}  数据库迁移")
+    assert plain[0].endswith(" messages)")
+    assert "\x1b[1;33mneedle\x1b[0m" in "".join(lines)
+
+
+def test_a_hit_that_a_line_ends_in_is_coloured_on_both_lines(run, say):
+    say("前" * 30 + "数据库" * 20)
+
+    lines = run("sessions search", "数据库" * 20, width=60)[1].splitlines()
+
+    coloured = [line for line in lines if "\x1b[1;33m" in line]
+    assert len(coloured) > 1
+    assert all(line.count("\x1b[1;33m") == line.count("\x1b[0m") for line in coloured)
+
+
+@pytest.mark.parametrize("width", [None, 80])
+def test_a_conversation_without_a_title_is_named_by_its_beginning_in_quotes(run, say, width):
+    entry = say("alpha beta").entry
+
+    line = run("sessions search", width=width)[1].splitlines()[0]
+
+    assert line.startswith(f'{entry.session_id}  "alpha beta"  (feishu, ')
 
 
 def test_words_are_joined_and_all_must_be_there(run, say):
@@ -187,5 +227,13 @@ def test_a_damaged_index_is_told_and_rebuilt_with_progress(run):
 
 
 def test_a_sound_index_is_sound(run):
-    assert run("search index verify") == (0, "the index is sound\n", "")
-    assert json.loads(run("search index rebuild", "--json")[1]) == {"index": "scan", "messages": 0}
+    assert run("search index verify", sources=[Sound()]) == (0, "the index is sound\n", "")
+
+
+def test_where_there_is_no_index_that_is_said_plainly(run):
+    none = "there is no search index; every search reads the rows one by one\n"
+
+    assert run("search index verify") == (0, "", none)
+    assert run("search index rebuild") == (1, "", none)
+    assert json.loads(run("search index verify", "--json")[1]) == []
+    assert json.loads(run("search index rebuild", "--json")[1]) == {"index": None, "messages": 0}

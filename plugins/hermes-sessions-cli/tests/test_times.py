@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_cli.times import ago, counted, local_time, size_text, utc_time
+from hermes_cli.times import ago, counted, local_time, size_text, until, utc_time
 
 NOW = 1_788_000_000_000
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -56,3 +56,19 @@ def test_sizes(size, text):
 
 def test_one_thing_and_several_are_counted_as_people_do():
     assert [counted(number, "message") for number in (0, 1, 2)] == ["0 messages", "1 message", "2 messages"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-5, "now"),
+        (0, "now"),
+        (0.2, "in 1 s"),
+        (90, "in 90 s"),
+        (121, "in 3 min"),
+        (3600, "in 60 min"),
+        (8000, "in 3 h"),
+    ],
+)
+def test_how_long_it_is_to_a_moment_is_never_too_short(seconds, said):
+    assert until(1_000_000, 1_000_000 + int(seconds * 1000)) == said

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_hookspecs.ports.agent import Agent
-    from hermes_hookspecs.ports.policies import KeyBuilder
+    from hermes_hookspecs.ports.policies import KeyBuilder, ResetPolicy
 
-__all__ = ["BUILTINS", "BUILTIN_NAMES", "OPTIONAL", "AgentsPlugin", "KeysPlugin"]
+__all__ = ["BUILTINS", "BUILTIN_NAMES", "OPTIONAL", "AgentsPlugin", "KeysPlugin", "ResetsPlugin"]
 
 
 class KeysPlugin:
@@ -36,9 +36,23 @@ class AgentsPlugin:
         return (EchoAgent(), RecallAgent())
 
 
-BUILTINS: tuple[tuple[str, object], ...] = (("builtin.keys", KeysPlugin), ("builtin.agents", AgentsPlugin))
+class ResetsPlugin:
+    """Brings the reset policies ``none``, ``idle``, ``daily`` and ``both``."""
+
+    @hookimpl
+    def hermes_reset_policies(self) -> Sequence[ResetPolicy] | None:
+        from hermes_core.builtins.resets import BUILTIN_POLICIES
+
+        return BUILTIN_POLICIES
+
+
+BUILTINS: tuple[tuple[str, object], ...] = (
+    ("builtin.keys", KeysPlugin),
+    ("builtin.agents", AgentsPlugin),
+    ("builtin.resets", ResetsPlugin),
+)
 """``(name, factory)``, first called first."""
-BUILTIN_NAMES = ("builtin.keys", "builtin.agents", "builtin.commands")
+BUILTIN_NAMES = ("builtin.keys", "builtin.agents", "builtin.resets", "builtin.commands")
 """Names of everything that is built in; the commands come from their own room."""
 OPTIONAL = frozenset({"builtin.agents"})
 """Built-in plugins that ``[plugins] disable`` may leave out."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from hermes_core.leases import holder_lives
 from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.outbox import FAILED, SENDING, WAITING
@@ -27,21 +29,49 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEAD_LEASE",
+    "DEAD_SOCKET",
+    "UNFINISHED_COPY",
+    "after_repair",
     "check_entrances",
     "check_health",
     "check_leases",
     "check_outbox",
     "check_plugins",
+    "check_quarantined",
     "check_reset",
     "dead_servers",
 ]
 
 DEAD_LEASE = "dead-lease"
+DEAD_SERVER = "dead-server"
+DEAD_SOCKET = "dead-socket"
+UNFINISHED_COPY = "unfinished-copy"
 LONG_LOG = 64 * 1024 * 1024
 """Bytes of a write-ahead log from which on something keeps it from starting anew."""
 OVERDUE_MS = 600_000
+"""How long a delivery may be due before it counts as late where a process serves its entrance; elsewhere not at all."""
+PUT_OFF_MS = 60_000
+"""From how far ahead on a delivery that was put off is told."""
 MOST = 1000
-"""Rows of the outbox that are looked at."""
+"""Rows of the outbox, and of the inbox, that are looked at."""
+_DONE = {
+    DEAD_LEASE: "the turn was closed",
+    DEAD_SERVER: "its word was taken back",
+    DEAD_SOCKET: "removed",
+    UNFINISHED_COPY: "removed",
+}
+"""What a repair did, by the kind of finding."""
+_ADVISED = (DEAD_LEASE, DEAD_SERVER)
+"""Kinds whose text ends, behind its last semicolon, with what happens or is to be done without a repair."""
+
+
+def after_repair(finding: Finding) -> Finding:
+    """Return a finding that was repaired, its advice replaced by what was done."""
+    done = _DONE.get(finding.kind)
+    if done is None:
+        return finding
+    what = finding.text.rpartition("; ")[0] if finding.kind in _ADVISED else finding.text
+    return attrs.evolve(finding, text=f"{what}; {done}")
 
 
 def check_health(health: StoreHealth) -> Iterator[Finding]:
@@ -104,14 +134,39 @@ def dead_servers(reader: StoreReader) -> Sequence[EntranceServer]:
 
 def check_entrances(reader: StoreReader) -> Iterator[Finding]:
     """Yield entrances whose server is dead, and say whether their messages wait for it."""
-    dead = dead_servers(reader)
-    served = {_door(server.entrance) for server in reader.servers() if server not in dead}
-    for server in dead:
+    served = _served(reader)
+    for server in dead_servers(reader):
         entrance = server.entrance
-        text = f"process {server.holder.pid} on {server.holder.host} said to serve {entrance}, and is gone"
-        if _door(entrance) not in served and (reader.work([entrance]) or reader.unrouted([entrance])):
-            text += "; messages wait there and nobody else serves it, start a process that does"
-        yield Finding(kind="dead-server", subject=str(entrance), text=text, fixable=True)
+        severity = "warning"
+        if _door(entrance) in served:
+            advice, severity = "another process serves it", "note"
+        elif reader.work([entrance]) or reader.unrouted([entrance]):
+            advice = "messages wait there and nobody else serves it, start a process that does"
+        else:
+            advice = "nobody else serves it, and no message waits there"
+        text = f"process {server.holder.pid} on {server.holder.host} said to serve {entrance}, and is gone; {advice}"
+        yield Finding(kind=DEAD_SERVER, subject=str(entrance), text=text, fixable=True, severity=severity)
+
+
+def _served(reader: StoreReader) -> set[tuple[str, str]]:
+    """Return the platforms and accounts that a process serves which is not known to be dead."""
+    dead = dead_servers(reader)
+    return {_door(server.entrance) for server in reader.servers() if server not in dead}
+
+
+def check_quarantined(reader: StoreReader, now: int) -> Iterator[Finding]:
+    """Yield what platforms sent and nobody could read: it is kept, and never answered."""
+    found = reader.quarantined(limit=MOST)
+    if not found:
+        return
+    newest = found[0]
+    many = "1 item" if len(found) == 1 else f"{len(found)}{' or more' if len(found) == MOST else ''} items"
+    minutes = max(now - newest.accepted_at, 0) // 60_000
+    text = (
+        f"{many} from platforms could not be read and will not be answered; the newest came {minutes} min ago at "
+        f"{newest.entrance}: {newest.error or 'no reason'}"
+    )
+    yield Finding(kind="quarantined", subject=str(newest.id), text=text, severity="note")
 
 
 def _door(entrance: Entrance) -> tuple[str, str]:
@@ -119,7 +174,7 @@ def _door(entrance: Entrance) -> tuple[str, str]:
 
 
 def check_outbox(reader: StoreReader, now: int) -> Iterator[Finding]:
-    """Yield what was given up, what is late, and what a dead process was sending."""
+    """Yield what was given up, what is late or put off, and what a dead process was sending."""
     failed = reader.deliveries(statuses=(FAILED,), limit=MOST)
     if failed:
         text = (
@@ -127,14 +182,9 @@ def check_outbox(reader: StoreReader, now: int) -> Iterator[Finding]:
             "`hermes outbox list` shows them, `hermes outbox retry` and `drop` decide"
         )
         yield Finding(kind="failed-delivery", subject=str(failed[0].id), text=text)
-    late: dict[str, list[Delivery]] = {}
-    for one in reader.deliveries(statuses=(WAITING,), limit=MOST):
-        if not one.awaits_inbound and now - one.due_at > OVERDUE_MS:
-            late.setdefault(str(Entrance(one.target.platform, one.target.account_id)), []).append(one)
-    for entrance, found in sorted(late.items()):
-        minutes = (now - min(one.due_at for one in found)) // 60_000
-        text = f"{_many(found)} due at {entrance}, the oldest for {minutes} min; does a process serve it?"
-        yield Finding(kind="overdue-delivery", subject=entrance, text=text)
+    waiting = [one for one in reader.deliveries(statuses=(WAITING,), limit=MOST) if not one.awaits_inbound]
+    yield from _late(waiting, _served(reader), now)
+    yield from _put_off(waiting, now)
     for one in reader.deliveries(statuses=(SENDING,), limit=MOST):
         if one.owner is not None and holder_lives(one.owner) is False:
             text = (
@@ -142,6 +192,32 @@ def check_outbox(reader: StoreReader, now: int) -> Iterator[Finding]:
                 f"who serves {Entrance(one.target.platform, one.target.account_id)} goes on with it"
             )
             yield Finding(kind="dead-sender", subject=str(one.id), text=text)
+
+
+def _late(waiting: Sequence[Delivery], served: set[tuple[str, str]], now: int) -> Iterator[Finding]:
+    late: dict[Entrance, list[Delivery]] = {}
+    for one in waiting:
+        entrance = Entrance(one.target.platform, one.target.account_id)
+        if now - one.due_at > OVERDUE_MS or (one.is_due(now) and _door(entrance) not in served):
+            late.setdefault(entrance, []).append(one)
+    for entrance, found in sorted(late.items(), key=lambda item: str(item[0])):
+        minutes = max(now - min(one.due_at for one in found), 0) // 60_000
+        why = "look at the process that serves it" if _door(entrance) in served else "no process serves it, start one"
+        text = f"{_many(found)} due at {entrance}, the oldest for {minutes} min; {why}"
+        yield Finding(kind="overdue-delivery", subject=str(entrance), text=text)
+
+
+def _put_off(waiting: Sequence[Delivery], now: int) -> Iterator[Finding]:
+    """Yield what a failure or a pause of the platform keeps back for longer, once per entrance."""
+    late: dict[str, list[Delivery]] = {}
+    for one in waiting:
+        if one.error and one.due_at - now > PUT_OFF_MS:
+            late.setdefault(str(Entrance(one.target.platform, one.target.account_id)), []).append(one)
+    for entrance, found in sorted(late.items()):
+        last = max(found, key=lambda one: one.due_at)
+        minutes = -((now - last.due_at) // 60_000)
+        text = f"{_many(found)} put off at {entrance}, up to {minutes} min from now: {last.error}"
+        yield Finding(kind="put-off-delivery", subject=entrance, text=text, severity="note")
 
 
 def _many(found: Sequence[Delivery]) -> str:

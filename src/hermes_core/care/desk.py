@@ -9,11 +9,15 @@ import attrs
 from hermes_core.care.backups import forget_leftovers, leftovers, new_backup, newest_backup
 from hermes_core.care.checks import (
     DEAD_LEASE,
+    DEAD_SOCKET,
+    UNFINISHED_COPY,
+    after_repair,
     check_entrances,
     check_health,
     check_leases,
     check_outbox,
     check_plugins,
+    check_quarantined,
     check_reset,
     dead_servers,
 )
@@ -51,7 +55,8 @@ class CareDesk:
     :param store: returns the open store, or raises why there is none. settings: effective ones.
     :param wake_folder: returns where processes of this store find each other, ``None`` where they do not.
     :param plugin_rows: loads the plugins and tells what became of each.
-    :param index: returns what searches the store. recover: closes turns whose process is gone, as their messages want it; returns how many.
+    :param index: returns what searches the store.
+    :param recover: closes turns whose process is gone, as their messages want it; returns how many.
     """
 
     def __init__(
@@ -136,6 +141,7 @@ class CareDesk:
         now = self._clock.now()
         look.at("leases", lambda: check_leases(store, now))
         look.at("entrances", lambda: check_entrances(store))
+        look.at("inbox", lambda: check_quarantined(store, now))
         look.at("outbox", lambda: check_outbox(store, now))
         look.at("search index", lambda: self._index().verify())
         look.at("leftovers", lambda: self._leftovers(now))
@@ -146,10 +152,10 @@ class CareDesk:
         sockets = () if folder is None else dead_sockets(folder)
         if folder is not None and sockets:
             text = f"sockets of processes that are gone: {len(sockets)}, in {folder}"
-            yield Finding(kind="dead-socket", subject=folder, text=text, fixable=True, severity="note")
+            yield Finding(kind=DEAD_SOCKET, subject=folder, text=text, fixable=True, severity="note")
         for path in leftovers(self._settings.folder, now):
             text = f"{path} is a copy that was never finished"
-            yield Finding(kind="unfinished-copy", subject=str(path), text=text, fixable=True, severity="note")
+            yield Finding(kind=UNFINISHED_COPY, subject=str(path), text=text, fixable=True, severity="note")
 
     # --- repair
 
@@ -180,7 +186,7 @@ class CareDesk:
         after = self.examine(progress=progress)
         still = {(finding.kind, finding.subject) for finding in after.findings}
         repaired += [
-            finding
+            after_repair(finding)
             for finding in fixable
             if (finding.kind, finding.subject) not in still
             and (finding.kind, finding.subject) not in {(one.kind, one.subject) for one in repaired}

@@ -1,4 +1,4 @@
-"""One round of maintenance: dead turns are closed, what is old goes, who has died serves nothing any more."""
+"""One round of maintenance: dead turns are closed, what has had its time ends, what is old goes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from hermes_core.leases import holder_lives
 from hermes_hookspecs.operations import LeaveEntrances, Sweep
 from hermes_hookspecs.ports.desks import Maintained
+from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
     from hermes_core.config.sections import Settings
+    from hermes_core.resets.desk import ResetDesk
     from hermes_core.turns.service import TurnService
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ports.search import SearchIndex
+    from hermes_hookspecs.ports.services import AttachmentStore
     from hermes_hookspecs.ports.store import Store
 
 __all__ = ["maintain"]
@@ -24,7 +27,16 @@ INDEXING_S = 1.0
 _DAY_MS = 86_400_000
 
 
-def maintain(store: Store, clock: Clock, settings: Settings, turns: TurnService, index: SearchIndex) -> Maintained:
+def maintain(
+    store: Store,
+    clock: Clock,
+    settings: Settings,
+    turns: TurnService,
+    *,
+    resets: ResetDesk,
+    index: SearchIndex,
+    files: AttachmentStore,
+) -> Maintained:
     """Do one round; a second one behind it finds nothing to do. Blocks for a bounded time.
 
     :raises StorageError: the store cannot do it; what was done until then stays.
@@ -33,9 +45,18 @@ def maintain(store: Store, clock: Clock, settings: Settings, turns: TurnService,
     gone = tuple(one.holder for one in store.servers() if holder_lives(one.holder) is False)
     if gone:
         store.apply(LeaveEntrances(holders=gone, now=clock.now()))
+    ended, more_to_end = resets.sweep()
     swept, more = _sweep(store, clock, settings)
+    older_than_s = settings.inbox.keep_days * 86_400.0  # a message may wait as long, with nobody else referring to it
+    files.sweep(lambda lineage_id: store.lineage(lineage_id, operator()) is not None, older_than_s=older_than_s)
     unindexed = index.catch_up(budget_s=INDEXING_S)
-    return Maintained(recovered=recovered, swept=swept, unindexed=unindexed, more=more or unindexed > 0)
+    return Maintained(
+        recovered=recovered,
+        swept=swept,
+        unindexed=unindexed,
+        more=more or more_to_end or unindexed > 0,
+        reset=ended,
+    )
 
 
 def _sweep(store: Store, clock: Clock, settings: Settings) -> tuple[int, bool]:

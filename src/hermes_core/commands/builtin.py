@@ -1,20 +1,23 @@
-"""The commands that the core brings: help, new, title, resume, sessions, stop, status."""
+"""The commands that the core brings: help, new, title, resume, sessions, stop, compress, status."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from hermes_hookspecs.commands import Command, CommandReply
-from hermes_hookspecs.errors import SessionError, SessionNotFound
+from hermes_hookspecs.errors import LeaseBusy, SessionError, SessionNotFound
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.sessions import SessionFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from hermes_hookspecs.commands import CommandCall
     from hermes_hookspecs.ids import LineageId
-    from hermes_hookspecs.sessions import Left, SessionSummary
+    from hermes_hookspecs.ports.app import CompressionReport
+    from hermes_hookspecs.sessions import Left, SessionEntry, SessionSummary
 
 __all__ = ["BUILTIN_COMMANDS", "CommandsPlugin"]
 
@@ -23,7 +26,18 @@ _LABEL = 40
 _QUOTES = "<>[]\"'“”‘’ "
 
 
-async def _help(call: CommandCall) -> CommandReply:
+def _aside(body: Callable[[CommandCall], CommandReply]) -> Callable[[CommandCall], Awaitable[CommandReply]]:
+    """Return a command whose body runs on a thread: it writes, and the loop does not wait for whoever has the store."""
+
+    async def run(call: CommandCall) -> CommandReply:
+        from asyncio import to_thread
+
+        return await to_thread(body, call)
+
+    return run
+
+
+def _help(call: CommandCall) -> CommandReply:
     """List what can be typed here."""
     commands = call.app.commands(call.source.platform)
     width = max((len(_form(command)) for command in commands), default=0)
@@ -34,7 +48,7 @@ def _form(command: Command) -> str:
     return f"/{command.name} {command.usage}".rstrip()
 
 
-async def _new(call: CommandCall) -> CommandReply:
+def _new(call: CommandCall) -> CommandReply:
     """Let go of the session; the next message begins another, titled if a title was given."""
     try:
         title = call.app.check_title(call.arguments or None, call.source)
@@ -60,7 +74,7 @@ def _called(summary: SessionSummary) -> str:
     return f"{summary.title!r} ({summary.session_id})" if summary.title else summary.session_id
 
 
-async def _title(call: CommandCall) -> CommandReply:
+def _title(call: CommandCall) -> CommandReply:
     """Show or set the title of the session."""
     if call.entry is None:
         return CommandReply(text="There is no session yet; send a message first.", failed=True)
@@ -75,7 +89,7 @@ async def _title(call: CommandCall) -> CommandReply:
     return CommandReply(text=f"Title: {title}" if title else "The title is gone.")
 
 
-async def _resume(call: CommandCall) -> CommandReply:
+def _resume(call: CommandCall) -> CommandReply:
     """Go on with an earlier session: by id, title, unique beginning of an id, or number in the list."""
     if not call.arguments:
         return _listed(call, "Earlier sessions; /resume NUMBER, ID or TITLE goes on with one:")
@@ -140,7 +154,7 @@ def _recent(call: CommandCall) -> list[SessionSummary]:
     return list(found)
 
 
-async def _sessions(call: CommandCall) -> CommandReply:
+def _sessions(call: CommandCall) -> CommandReply:
     """List the latest sessions."""
     return _listed(call, "Latest sessions:")
 
@@ -165,10 +179,12 @@ def _label(summary: SessionSummary) -> str:
     return f"“{preview if len(preview) <= _LABEL else preview[: _LABEL - 1] + '…'}”"
 
 
-async def _status(call: CommandCall) -> CommandReply:
+def _status(call: CommandCall) -> CommandReply:
     """Say which session this is and who works in it."""
     app, source = call.app, call.source
-    lines = [("profile", app.profile), ("store", app.store.location)]
+    lines = [("profile", app.profile)]
+    if call.principal.sees_all:
+        lines.append(("store", app.store.location))  # a path of the machine is nothing for a chat
     if call.entry is None:
         lines.append(("session", "none yet; your next message begins one"))
     else:
@@ -187,7 +203,7 @@ async def _status(call: CommandCall) -> CommandReply:
     return CommandReply(text="\n".join(f"{name:<{width}}  {value}" for name, value in lines))
 
 
-async def _stop(call: CommandCall) -> CommandReply:
+def _stop(call: CommandCall) -> CommandReply:
     """Stop the turn that runs in this session."""
     if call.entry is None:
         return CommandReply(text="There is no session yet, so nothing runs.")
@@ -196,14 +212,64 @@ async def _stop(call: CommandCall) -> CommandReply:
     return CommandReply(text="Stopped." if stopped else "Nothing runs in this session.")
 
 
+async def _compress(call: CommandCall) -> CommandReply:
+    """Replace the older part of what the model sees by a summary."""
+    if call.entry is None:
+        return CommandReply(text="There is no session yet; send a message first.", failed=True)
+    try:
+        report = await call.app.compress_session(
+            call.entry.lineage_id, call.source, focus=call.arguments, control_id=call.control_id
+        )
+    except (SessionError, LeaseBusy) as error:
+        return CommandReply(text=str(error), failed=True)
+    return _changed(call.entry, report, "Compressed")
+
+
+async def _uncompress(call: CommandCall) -> CommandReply:
+    """Take the last compression back."""
+    if call.entry is None:
+        return CommandReply(text="There is no session yet; send a message first.", failed=True)
+    try:
+        report = await call.app.uncompress_session(call.entry.lineage_id, call.source, control_id=call.control_id)
+    except (SessionError, LeaseBusy) as error:
+        return CommandReply(text=str(error), failed=True)
+    return _changed(call.entry, report, "Uncompressed")
+
+
+def _changed(entry: SessionEntry, report: CompressionReport, what: str) -> CommandReply:
+    if report.refusal:
+        return CommandReply(text=report.refusal)
+    sizes = (
+        f"{what}: the model sees {report.rows_after} messages instead of {report.rows_before}, "
+        f"about {report.tokens_after} tokens instead of {report.tokens_before}."
+    )
+    shown = evolve(entry, session_id=report.session_id)
+    return CommandReply(text=f"{sizes} Nothing is lost; this session goes on as {report.session_id}.", entry=shown)
+
+
 BUILTIN_COMMANDS = (
-    Command(name="help", summary="what can be typed here", run=_help),
-    Command(name="new", summary="begin a new session; this one is kept", usage="[TITLE]", aliases=("reset",), run=_new),
-    Command(name="title", summary="show or set the title", usage="[TITLE]", run=_title),
-    Command(name="resume", summary="go on with an earlier session", usage="[NUMBER|ID|TITLE]", run=_resume),
-    Command(name="sessions", summary="list the latest sessions", run=_sessions),
-    Command(name="stop", summary="stop the turn that runs in this session", run=_stop),
-    Command(name="status", summary="which session this is", run=_status),
+    Command(name="help", summary="what can be typed here", run=_aside(_help)),
+    Command(
+        name="new",
+        summary="begin a new session; this one is kept",
+        usage="[TITLE]",
+        aliases=("reset",),
+        run=_aside(_new),
+        urgent=True,
+    ),
+    Command(name="title", summary="show or set the title", usage="[TITLE]", run=_aside(_title)),
+    Command(name="resume", summary="go on with an earlier session", usage="[NUMBER|ID|TITLE]", run=_aside(_resume)),
+    Command(name="sessions", summary="list the latest sessions", run=_aside(_sessions)),
+    Command(name="stop", summary="stop the turn that runs in this session", run=_aside(_stop), urgent=True),
+    Command(
+        name="compress",
+        summary="replace older messages by a summary; nothing is lost",
+        usage="[FOCUS]",
+        run=_compress,
+        bypass=False,
+    ),
+    Command(name="uncompress", summary="take the last compression back", run=_uncompress, bypass=False),
+    Command(name="status", summary="which session this is", run=_aside(_status)),
 )
 """Sorted as people meet them; the facade sorts by name."""
 

@@ -8,6 +8,8 @@ from hermes_core.commands.desk import find_command, run_command
 from hermes_core.commands.parse import parse_command
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_core.hooks import Hooks
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.ports.app import App
@@ -17,11 +19,15 @@ __all__ = ["ControlRunner"]
 
 
 class ControlRunner:
-    """Runs the commands of inbox rows on behalf of who typed them."""
+    """Runs the commands of inbox rows on behalf of who typed them.
 
-    def __init__(self, app: App, hooks: Hooks) -> None:
+    :param entry_behind: returns the session that a row's own key leads to, ``None`` where it leads nowhere; blocks.
+    """
+
+    def __init__(self, app: App, hooks: Hooks, entry_behind: Callable[[InboxItem], SessionEntry | None]) -> None:
         self._app = app
         self._hooks = hooks
+        self._entry_behind = entry_behind
 
     async def run(self, item: InboxItem) -> str:
         """Run a row's command and return its reply; its effect on the store happens once.
@@ -30,7 +36,7 @@ class ControlRunner:
         """
         from asyncio import to_thread
 
-        entry = await to_thread(self._entry, item)
+        entry = await to_thread(self._entry_behind, item)
         reply = await run_command(self._app, self._hooks, item.text, item.source, entry, control_id=item.id)
         return "" if reply is None else reply.text
 
@@ -40,9 +46,8 @@ class ControlRunner:
         command = None if parsed is None else find_command(self._hooks, parsed[0], item.source.platform)
         return command is not None and not command.bypass
 
-    def _entry(self, item: InboxItem) -> SessionEntry | None:
-        """Return the session that the row's key leads to now; a command makes none."""
-        route = self._app.store.route(item.session_key)
-        if route is None or route.lineage_id is None:
-            return None
-        return self._app.get_or_create_session(item.source, touch_activity=False)
+    def overtakes(self, item: InboxItem) -> bool:
+        """Return whether the command goes before older ones that wait, or that do not end."""
+        parsed = parse_command(item.text)
+        command = None if parsed is None else find_command(self._hooks, parsed[0], item.source.platform)
+        return command is not None and command.urgent

@@ -42,6 +42,11 @@ def describe(settings: Settings) -> list[Setting]:
         shown += _section(settings, section, getattr(settings, section))
     for name, platform in settings.platforms.items():
         shown += [item for item in _section(settings, f"{PLATFORMS}.{name}", platform) if item.value is not None]
+    for override in settings.reset_overrides:
+        shown += [
+            Setting(section=override.section, key=key, value=value, origin=override.origins[key].partition(" [")[0])
+            for key, value in override.values.items()
+        ]
     for name, table in settings.plugin_tables.items():
         shown += _table(settings, f"{PLUGINS}.{name}", table)
     return shown

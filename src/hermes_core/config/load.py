@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hermes_core.config.faults import Layer, unknown_key, unknown_section
 from hermes_core.config.places import find_places
+from hermes_core.config.resets import ResetTables
 from hermes_core.config.rules import Rule, is_name, rules_of
 from hermes_core.config.sections import (
     PLATFORMS,
     PLUGINS,
     SECTIONS,
     AgentSettings,
+    CompressionSettings,
     DisplaySettings,
     GatewaySettings,
     InboxSettings,
@@ -72,8 +74,9 @@ def load_settings(
     """
     places = find_places(home, profile, db, environ)
     found: dict[str, dict[str, _Found]] = {}
+    resets = ResetTables()
     for file in places.files:
-        _take_file(found, file)
+        _take_file(found, resets, file)
     notices = _take_environment(found, environ)
     _take_overrides(found, overrides)
     sections = {name: found.pop(name, {}) for name in SECTIONS}
@@ -90,6 +93,7 @@ def load_settings(
         turns=_built(TurnSettings, sections["turns"]),
         inbox=_built(InboxSettings, sections["inbox"]),
         outbox=_built(OutboxSettings, sections["outbox"]),
+        compression=_built(CompressionSettings, sections["compression"]),
         gateway=_built(GatewaySettings, sections["gateway"]),
         session_reset=_built(SessionResetSettings, sections["session_reset"]),
         display=_built(DisplaySettings, sections["display"]),
@@ -100,6 +104,7 @@ def load_settings(
         ),
         origins=_origins(sections, platforms, tables),
         notices=tuple(notices),
+        reset_overrides=resets.built(),
     )
     _check_turns(settings)
     return settings
@@ -149,7 +154,7 @@ def _pair_fault(settings: Settings, first: str, second: str, sentence: str) -> C
 # --- files
 
 
-def _take_file(found: dict[str, dict[str, _Found]], path: Path) -> None:
+def _take_file(found: dict[str, dict[str, _Found]], resets: ResetTables, path: Path) -> None:
     text = _read(path)
     if text is None:
         return
@@ -157,13 +162,15 @@ def _take_file(found: dict[str, dict[str, _Found]], path: Path) -> None:
     layer = Layer(str(path), text)
     for section, table in document.items():
         if section == PLATFORMS:
-            _take_platforms(found, layer, table)
+            _take_platforms(found, resets, layer, table)
         elif section not in SECTIONS:
             raise unknown_section(layer, section, table)
         elif not isinstance(table, dict):
             raise layer.fault("", section, f"{section} is a section; write it as a table, [{section}]")
         elif section == PLUGINS:
             _take_plugins(found, layer, table)
+        elif section == "session_reset":
+            _take_section(found, layer, section, rules_of(SECTIONS[section]), resets.take_general(layer, table))
         else:
             _take_section(found, layer, section, rules_of(SECTIONS[section]), table)
 
@@ -218,7 +225,7 @@ def _take_section(
         into[key] = _Found(layer.checked(section, key, rule, value), layer.origin)
 
 
-def _take_platforms(found: dict[str, dict[str, _Found]], layer: Layer, table: object) -> None:
+def _take_platforms(found: dict[str, dict[str, _Found]], resets: ResetTables, layer: Layer, table: object) -> None:
     if not isinstance(table, dict):
         raise layer.fault("", PLATFORMS, f"{PLATFORMS} is a section; write [{PLATFORMS}.<name>]")
     rules = rules_of(PlatformSettings)
@@ -230,7 +237,8 @@ def _take_platforms(found: dict[str, dict[str, _Found]], layer: Layer, table: ob
         if not is_name(name):
             hint = f"; did you mean [{PLATFORMS}.{name.lower()}]?" if is_name(name.lower()) else ""
             raise layer.fault(f"{PLATFORMS}.{name}", "", f"platform names are lower case{hint}")
-        _take_section(found, layer, f"{PLATFORMS}.{name}", rules, keys)
+        own = resets.take_platform(layer, name, keys)
+        _take_section(found, layer, f"{PLATFORMS}.{name}", rules, own)
 
 
 def _take_plugins(found: dict[str, dict[str, _Found]], layer: Layer, table: Mapping[str, object]) -> None:

@@ -27,18 +27,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from hermes_core.config.rules import Value
+
 __all__ = [
     "BUSY_POLICIES",
     "PLATFORMS",
     "PLUGINS",
     "SECTIONS",
     "AgentSettings",
+    "CompressionSettings",
     "DisplaySettings",
     "GatewaySettings",
     "InboxSettings",
     "OutboxSettings",
     "PlatformSettings",
     "PluginSettings",
+    "ResetOverride",
     "RoutingSettings",
     "SessionResetSettings",
     "Settings",
@@ -140,10 +144,28 @@ class OutboxSettings:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
+class CompressionSettings:
+    """``[compression]``: when the head of a context becomes a summary by itself.
+
+    ``threshold``: share of the model's window. ``keep``: share of that which stays. ``context_tokens``: what the model
+    can read; 0 leaves it to the agent. ``hygiene_hard_message_limit``: rows from which on a context is compressed
+    whatever the window.
+    """
+
+    enabled: bool = switch(default=True)
+    threshold: float = number(0.85, 0.05, 1)
+    keep: float = number(0.2, 0.01, 0.8)
+    context_tokens: int = whole(0, 0, 100_000_000)
+    hygiene_hard_message_limit: int = whole(5000, 4, 1_000_000)
+    summary_timeout_s: float = number(120.0, 0.1, 3600)
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class GatewaySettings:
-    """``[gateway]``: how often an interrupted turn is tried again by itself."""
+    """``[gateway]``: how often an interrupted turn is tried again by itself, how long a command may run."""
 
     recovery_attempts: int = whole(2, 0, 10)
+    command_timeout_s: float = number(180.0, 0.1, 86_400)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -159,6 +181,24 @@ class SessionResetSettings:
     bg_process_max_age_hours: float = number(24.0, 0, 8760)
     reset_triggers: tuple[str, ...] = texts(("/new", "/reset"))
     cleanup_timeout_s: float = number(30.0, 0, 600)
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ResetOverride:
+    """One table that differs from ``[session_reset]`` (:mod:`hermes_core.config.resets`).
+
+    Attributes:
+        section: its name in the file. platform: ``None`` for all.
+        place: ``""`` for the whole platform, else ``chat_types``, ``chats`` or ``users``. name: which one of them.
+        values, origins: key → value, and where it was set.
+    """
+
+    section: str
+    platform: str | None
+    place: str
+    name: str
+    values: Mapping[str, Value]
+    origins: Mapping[str, str]
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -197,6 +237,7 @@ SECTIONS: Final[Mapping[str, type[attrs.AttrsInstance]]] = MappingProxyType(
         "turns": TurnSettings,
         "inbox": InboxSettings,
         "outbox": OutboxSettings,
+        "compression": CompressionSettings,
         "gateway": GatewaySettings,
         "session_reset": SessionResetSettings,
         "display": DisplaySettings,
@@ -213,7 +254,7 @@ class Settings:
     ``home``: absolute. ``folder``: the profile's folder, or ``PATH.d`` of a database given by path. ``platforms`` and
     ``plugin_tables``: name → what its table holds, deep-frozen (tables as mappings, lists as tuples).
     ``origins``: dotted key → file, ``environment NAME``, ``option --name`` or ``default``.
-    ``notices``: lines for people about what was ignored.
+    ``notices``: lines for people about what was ignored. ``reset_overrides``: the most general first.
     """
 
     home: Path
@@ -226,6 +267,7 @@ class Settings:
     turns: TurnSettings
     inbox: InboxSettings
     outbox: OutboxSettings
+    compression: CompressionSettings
     gateway: GatewaySettings
     session_reset: SessionResetSettings
     display: DisplaySettings
@@ -234,6 +276,7 @@ class Settings:
     plugin_tables: Mapping[str, Mapping[str, object]]
     origins: Mapping[str, str]
     notices: tuple[str, ...] = ()
+    reset_overrides: tuple[ResetOverride, ...] = ()
 
     def routing_of(self, platform: str) -> RoutingSettings:
         """Return the routing settings in force on ``platform``: its own where it has some, else ``[routing]``'s."""

@@ -39,7 +39,7 @@ async def serve(
     """Do what :meth:`~hermes_hookspecs.ports.app.App.work` says."""
     if not entrances:
         return
-    controls = ControlRunner(app, profile.hooks)
+    controls = ControlRunner(app, profile.hooks, profile.desk.entry_behind)
     serving = Serving(
         entrances=tuple(one.entrance for one in entrances),
         agent=turns.agent(agent),
@@ -49,6 +49,7 @@ async def serve(
         settings=profile.settings,
         run_control=controls.run,
         waits_its_turn=controls.waits_its_turn,
+        overtakes=controls.overtakes,
     )
     limits = profile.settings.turns
     worker = Worker(turns.engine, serving, parallel=limits.parallel, drain_s=limits.drain_s)

@@ -17,15 +17,18 @@ def last_border(text: str, start: int, end: int) -> int:
     :param start: the cut stands behind it.
     """
     for place in range(end, max(start, end - _LONGEST), -1):
-        if is_border(text, place):
+        if is_border(text, place, since=start):
             return place
     return max(end, start + 1)
 
 
-def is_border(text: str, place: int) -> bool:
+def is_border(text: str, place: int, *, since: int = 0) -> bool:
     """Return whether a cut before ``text[place]`` parts two characters: no accent from its letter, no emoji in two.
 
     Close to the rules for grapheme clusters of Unicode (UAX 29), as far as the categories of characters say.
+
+    :param since: a place before it where characters are parted for sure; nothing before that is looked at, so that
+        cutting a text of flags at many places takes a time that grows with the text alone.
     """
     if place <= 0 or place >= len(text):
         return True
@@ -37,7 +40,7 @@ def is_border(text: str, place: int) -> bool:
     if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
         return False
     if _is_flag_letter(before) and _is_flag_letter(after):
-        return _flag_letters_before(text, place) % 2 == 0
+        return _flag_letters_before(text, place, since) % 2 == 0
     return not _joins_hangul(before, after)
 
 
@@ -54,9 +57,9 @@ def _is_flag_letter(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def _flag_letters_before(text: str, place: int) -> int:
+def _flag_letters_before(text: str, place: int, since: int) -> int:
     start = place
-    while start > 0 and _is_flag_letter(text[start - 1]):
+    while start > since and _is_flag_letter(text[start - 1]):
         start -= 1
     return place - start
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from logging import getLogger
-from typing import TYPE_CHECKING, TypeVar
+from math import ceil
+from typing import TYPE_CHECKING
 
 import attrs
 
 from hermes_core.faultpoints import reach
 from hermes_core.leases import holder_here
-from hermes_core.outbox.hand import Hand, one_line
+from hermes_core.outbox.calls import call_in_time
+from hermes_core.outbox.hand import Hand
 from hermes_core.outbox.limits import retry_delay_s, sound_hint_s
 from hermes_core.outbox.parts import mark_repeat, parts_of
+from hermes_core.outbox.results import hint_of, one_line, sound_result
 from hermes_core.settling import settled
-from hermes_hookspecs.errors import AuthFailed, Conflict, HermesError, Rejected, RetryLater
+from hermes_hookspecs.errors import AuthFailed, Conflict, HermesError, Rejected, RetryLater, StoreStopped
 from hermes_hookspecs.operations import ClaimDelivery
 from hermes_hookspecs.outbox import address_of
 from hermes_hookspecs.ports.platform import Deferred, DeliveryPart, Sent
@@ -38,12 +41,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Courier"]
 
-T = TypeVar("T")
-
 _log = getLogger(__name__)
 
 _LOOK_UPS = 3
 """Failures after which a platform that does not say whether a part went out is not asked again."""
+_PATIENCE_MS = 24 * 3600 * 1000
+"""Age until which nothing is given up because its whole account is out of reach."""
+_LONG = 20_000
+"""Characters from which on a text is split off the loop."""
 
 
 class Courier:
@@ -69,10 +74,12 @@ class Courier:
         self._clock = clock
         self._hooks = hooks
         self._settings = settings
+        self._limit_s = settings.send_timeout_s
         self._pace = pace
         self._owners = owners
         self._thread_route = thread_route
         self._in_trouble = False
+        self._through_at: float | None = None
 
     async def deliver(self, head: Delivery, *, presumed_dead: bool) -> None:
         """Claim a delivery and send what is unsent of it; ends when it is sent, put back or given up.
@@ -96,7 +103,33 @@ class Courier:
         self._owners.claimed(claimed)
         hand = Hand(claimed, store=self._store, clock=self._clock, hooks=self._hooks)
         try:
-            await self._send_parts(hand)
+            await self._attempt(hand)
+        except asyncio.CancelledError:
+            await hand.put_back()
+            raise
+        except Conflict as error:
+            _log.warning("delivery %d went to another sender meanwhile: %s", claimed.id, error)
+        self._owners.let_go(claimed.id)
+
+    async def postpone(self, head: Delivery) -> None:
+        """Write into a delivery that waits that its account pauses, why, and until when: a pause is no secret.
+
+        :raises StorageError: the store takes nothing; the delivery stays as it is.
+        """
+        claim = ClaimDelivery(
+            delivery_id=head.id,
+            owner=holder_here(self._served.entrance, head.session_key),
+            expected_attempt=head.attempt,
+            now=self._clock.now(),
+        )
+        claimed = await settled(self._store.perform(claim))
+        if claimed is None:
+            return
+        self._owners.claimed(claimed)
+        hand = Hand(claimed, store=self._store, clock=self._clock, hooks=self._hooks)
+        reason = f"{self._served.entrance} pauses: {self._pace.reason}".removesuffix(": ")
+        try:
+            await hand.defer(reason, after_s=self._pace.paused_s, quiet=True)
         except asyncio.CancelledError:
             await hand.put_back()
             raise
@@ -106,9 +139,23 @@ class Courier:
 
     # --- parts
 
+    async def _attempt(self, hand: Hand) -> None:
+        """Send what is unsent; whatever fails is a failure of the delivery, so that it backs off and has an end."""
+        try:
+            await self._send_parts(hand)
+        except (Conflict, StoreStopped):
+            raise
+        except Exception as error:  # noqa: BLE001 - uncounted it would be sent again and again, without an end
+            _log.exception("delivery %d failed", hand.delivery.id)
+            await self._retry(hand, error)
+
     async def _send_parts(self, hand: Hand) -> None:
         if not hand.delivery.parts:
-            drafts = parts_of(hand.delivery.text, self._served.abilities)
+            text, abilities = hand.delivery.text, self._served.abilities
+            if len(text) < _LONG:
+                drafts = parts_of(text, abilities)
+            else:
+                drafts = await asyncio.to_thread(parts_of, text, abilities)
             if not drafts:
                 await hand.give_up("there is no text to send")
                 return
@@ -131,25 +178,21 @@ class Courier:
         try:
             result = await self._result(hand, part, address)
         except RetryLater as error:
-            hand.under_way = hand.under_way and error.maybe_sent
-            hint_s = sound_hint_s(error.after_s)
-            if hint_s is not None:
-                self._pace.pause(hint_s)
+            hand.under_way = hand.under_way and getattr(error, "maybe_sent", True) is not False
+            hint_s = sound_hint_s(hint_of(error))
+            if hint_s is not None and self._pace.hint(address, hint_s, one_line(error)):
+                self._note_trouble(f"pauses for {ceil(self._pace.paused_s)} s", error)
             await self._retry(hand, error, hint_s=hint_s)
         except AuthFailed as error:
             hand.under_way = False
-            self._note_trouble(error)
-            self._pace.pause(self._settings.retry_most_s)
+            self._note_trouble(f"refuses the credentials, is asked again in {self._settings.retry_most_s:g} s", error)
+            self._pace.pause(self._settings.retry_most_s, one_line(error))
             await hand.defer(one_line(error), after_s=self._settings.retry_most_s)
         except Rejected as error:
             hand.under_way = False
             await hand.give_up(one_line(error))
-        except asyncio.CancelledError as error:
-            if _is_cancelled():
-                raise
-            await self._retry(hand, error)  # something inside the sender was cancelled, not we
         except Exception as error:  # noqa: BLE001 - an adapter may raise anything: whether it went out is unknown
-            self._note_trouble(error)
+            self._note_trouble("did not take a delivery, which is tried again", error)
             await self._retry(hand, error)
         else:
             self._note_success()
@@ -170,11 +213,9 @@ class Courier:
             outgoing = attrs.evolve(outgoing, text=mark_repeat(outgoing.text, abilities.max_length))
         hand.under_way = True
         self._pace.note(address)
-        result = await self._in_time(self._served.sender.send(outgoing))
-        if isinstance(result, Sent):
-            return attrs.evolve(result, possible_repeat=result.possible_repeat or repeats)
-        if not isinstance(result, Deferred):
-            raise TypeError(f"the sender returned {type(result).__name__}, not Sent or Deferred")
+        result = sound_result(await call_in_time(lambda: self._served.sender.send(outgoing), self._limit_s))
+        if repeats and isinstance(result, Sent):
+            return attrs.evolve(result, possible_repeat=True)
         return result
 
     async def _look_up(self, delivery: Delivery, part: DeliveryPart) -> tuple[Sent | None, bool]:
@@ -187,7 +228,11 @@ class Courier:
         if find is None or self._served.abilities.idempotent_send:
             return None, True
         try:
-            return await self._in_time(find(part)), False
+            result = await call_in_time(lambda: find(part), self._limit_s)
+            found = None if result is None else sound_result(result)
+            if isinstance(found, Deferred):
+                raise TypeError("asked whether a part went out, the sender put it off")
+            return found, False
         except AuthFailed:
             raise
         except Rejected:
@@ -195,25 +240,16 @@ class Courier:
         except Exception as error:
             if delivery.failures >= _LOOK_UPS:
                 return None, True
-            hint_s = error.after_s if isinstance(error, RetryLater) else None
+            hint_s = hint_of(error) if isinstance(error, RetryLater) else None
             raise RetryLater(f"nobody says whether it went out: {one_line(error)}", after_s=hint_s) from error
-
-    async def _in_time(self, work: Awaitable[T]) -> T:
-        limit_s = self._settings.send_timeout_s
-        try:
-            async with asyncio.timeout(limit_s) as limit:
-                return await work
-        except TimeoutError as error:
-            if limit.expired():
-                raise TimeoutError(f"no answer within {limit_s:g} s") from error
-            raise
 
     # --- what became of it
 
     async def _take(self, hand: Hand, part: StoredPart, result: SendResult) -> bool:
         if isinstance(result, Sent):
             reach("deliver.sent")
-            await hand.mark(part.index, result, self._opened(hand.delivery, result))
+            if not await hand.mark(part.index, result, self._opened(hand.delivery, result)):
+                return False
             reach("deliver.marked")
             return True
         hand.under_way = False
@@ -237,7 +273,7 @@ class Courier:
     async def _retry(self, hand: Hand, error: BaseException, *, hint_s: float | None = None) -> None:
         """Put a delivery back after a failure, or give it up when there were enough of them."""
         failures = hand.delivery.failures + 1
-        if failures >= self._settings.attempts:
+        if failures >= self._settings.attempts and not self._is_out_of_reach(hand):
             await hand.give_up(one_line(error))
             return
         after_s = retry_delay_s(
@@ -249,14 +285,25 @@ class Courier:
         )
         await hand.defer(one_line(error), after_s=after_s, failed=True)
 
-    def _note_trouble(self, error: BaseException) -> None:
-        """Say once that the platform went away."""
+    def _is_out_of_reach(self, hand: Hand) -> bool:
+        """Return whether the account is what fails, and not this delivery, so that waiting longer makes sense.
+
+        Nothing of the account went out for as long as a delivery waits at most between two attempts, and the part in
+        hand surely reached nobody: its reader gets no copies from waiting. That holds for a day of a delivery's life.
+        """
+        if hand.under_way or self._clock.now() - hand.delivery.created_at >= _PATIENCE_MS:
+            return False
+        return self._through_at is None or self._clock.monotonic() - self._through_at > self._settings.retry_most_s
+
+    def _note_trouble(self, what: str, error: BaseException) -> None:
+        """Say once, until something goes out again, that the platform pauses, fails or refuses us."""
         if not self._in_trouble:
             self._in_trouble = True
-            _log.warning("%s takes no deliveries: %s", self._served.entrance, one_line(error))
+            _log.warning("%s %s: %s", self._served.entrance, what, one_line(error))
 
     def _note_success(self) -> None:
-        """Say once that the platform is back."""
+        """Note that something went out, and say once that the platform is back."""
+        self._through_at = self._clock.monotonic()
         if self._in_trouble:
             self._in_trouble = False
             _log.info("%s takes deliveries again", self._served.entrance)
@@ -274,8 +321,3 @@ def _outgoing(delivery: Delivery, part: StoredPart) -> DeliveryPart:
         reply_to=delivery.target.message_id if part.index == 0 else None,
         possible_repeat=delivery.uncertain and part.index == first_unsent,
     )
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

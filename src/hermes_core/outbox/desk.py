@@ -40,28 +40,34 @@ class OutboxDesk:
     def retry(self, delivery_id: DeliveryId) -> Delivery:
         """Let a delivery be sent as soon as its turn comes; parts that went out stay sent.
 
+        One whose sender died is taken from it.
+
         :raises Conflict: it is sent, or being sent. :raises DeliveryNotFound: no such row.
         """
-        changed = self._store().apply(RetryDelivery(delivery_id=delivery_id, now=self._clock.now()))
-        return self._told(changed)
+        store, dead = self._store(), self._dead_attempt(delivery_id)
+        return self._told(
+            store.apply(RetryDelivery(delivery_id=delivery_id, now=self._clock.now(), presumed_dead=dead))
+        )
 
     def drop(self, delivery_id: DeliveryId) -> Delivery:
         """Never send a delivery; those behind it go on. One whose sender died may be dropped.
 
         :raises Conflict: it is sent, or being sent. :raises DeliveryNotFound: no such row.
         """
-        store = self._store()
-        found = store.delivery(delivery_id)
+        store, dead = self._store(), self._dead_attempt(delivery_id)
+        return self._told(store.apply(DropDelivery(delivery_id=delivery_id, now=self._clock.now(), presumed_dead=dead)))
+
+    def _dead_attempt(self, delivery_id: DeliveryId) -> int | None:
+        """Return the attempt that sends a delivery although its process is gone, ``None`` where none does."""
+        found = self._store().delivery(delivery_id)
         if found is None:
             raise DeliveryNotFound(delivery_id)
-        dead = found.attempt if _has_dead_sender(found) else None
-        changed = store.apply(DropDelivery(delivery_id=delivery_id, now=self._clock.now(), presumed_dead=dead))
-        return self._told(changed)
+        return found.attempt if self.has_dead_sender(found) else None
+
+    def has_dead_sender(self, delivery: Delivery) -> bool:
+        """Return whether a delivery is being sent by a process that is known to be gone."""
+        return delivery.status == SENDING and delivery.owner is not None and holder_lives(delivery.owner) is False
 
     def _told(self, delivery: Delivery) -> Delivery:
         self._wake(outbox_topic(Entrance(delivery.target.platform, delivery.target.account_id)))
         return delivery
-
-
-def _has_dead_sender(delivery: Delivery) -> bool:
-    return delivery.status == SENDING and delivery.owner is not None and holder_lives(delivery.owner) is False

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
+from hermes_core.outbox.results import one_line
 from hermes_core.settling import settled
-from hermes_hookspecs.errors import Conflict, StorageError, StoreStopped
+from hermes_hookspecs.errors import Conflict, StorageError, StoreBusy, StoreFull, StoreOutcomeUnknown, StoreStopped
 from hermes_hookspecs.operations import DeferDelivery, FailDelivery, MarkSent, SplitDelivery
 from hermes_hookspecs.outbox import SENT
 from hermes_hookspecs.source import Entrance
@@ -23,31 +24,25 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.platform import Sent
     from hermes_hookspecs.ports.store import Store
 
-__all__ = ["Hand", "one_line"]
+__all__ = ["Hand"]
 
 T = TypeVar("T")
 
 _log = getLogger(__name__)
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.05, 5.0
-_LONGEST_ERROR = 300
 _LONGEST_S = 366 * 86400.0
 """Nobody means more: a platform that says so counts in another unit."""
-
-
-def one_line(error: BaseException) -> str:
-    """Return what failed in one line, for the row and the log."""
-    text = " ".join(str(error).split())[:_LONGEST_ERROR]
-    return text or type(error).__name__
 
 
 class Hand:
     """What one attempt holds. ``delivery`` is the row as this attempt wrote it last.
 
-    While the store takes no writes, every write is tried again until it does or the task is cancelled: what went out
-    and is not marked would go out twice.
+    While the store takes no writes (it is busy or full, or does not know whether it wrote), every write is tried again
+    until it does or the task is cancelled: what went out and is not marked would go out twice.
 
     :raises Conflict: (every write) the attempt is not the row's any more: somebody took the delivery over.
+    :raises StorageError: (every write) the store does not take it, and would not the next time.
     :raises StoreStopped: (every write) the store takes none until it is opened again.
     """
 
@@ -73,8 +68,11 @@ class Hand:
         )
         self.delivery = attrs.evolve(self.delivery, parts=stored)
 
-    async def mark(self, index: int, sent: Sent, opened: OpenedThread | None) -> None:
-        """Write down that a part went out; with the last one, tell it."""
+    async def mark(self, index: int, sent: Sent, opened: OpenedThread | None) -> bool:
+        """Write down that a part went out; with the last one, tell it.
+
+        :returns: whether it is written. A part that went out and cannot be marked fails its delivery, visibly.
+        """
         mark = MarkSent(
             delivery_id=self.delivery.id,
             attempt=self.delivery.attempt,
@@ -93,9 +91,27 @@ class Hand:
             # it went out: what the adapter wanted to remember must not keep that from being written
             _log.warning("delivery %d went out, but the adapter's state did not fit: %s", self.delivery.id, error)
             self.delivery = await self._write(attrs.evolve(mark, state=()))
+        except StoreStopped:
+            raise
+        except StorageError as error:
+            if not await self._mark_barely(mark, error):
+                return False
         self.under_way = False
         if self.delivery.status == SENT:
             self._tell("sent")
+        return True
+
+    async def _mark_barely(self, mark: MarkSent, error: StorageError) -> bool:
+        """Mark a part without anything that its sender said of it; return whether the store takes that."""
+        _log.warning("delivery %d went out, but the store does not take its mark: %s", self.delivery.id, error)
+        try:
+            self.delivery = await self._write(attrs.evolve(mark, platform_message_id=None, state=(), opened=None))
+        except StoreStopped:
+            raise
+        except StorageError as again:
+            await self.give_up(f"it went out, and the store does not take that: {one_line(again)}")
+            return False
+        return True
 
     async def defer(
         self, error: str, *, after_s: float, awaits_inbound: bool = False, failed: bool = False, quiet: bool = False
@@ -119,10 +135,11 @@ class Hand:
             )
         )
         _log.warning(
-            "delivery %d to %s was given up after %d attempts: %s; `hermes outbox list` shows it",
+            "delivery %d to %s was given up after %d attempt%s: %s; `hermes outbox list` shows it",
             self.delivery.id,
             self.delivery.target.platform,
             self.delivery.attempt,
+            "" if self.delivery.attempt == 1 else "s",
             error,
         )
         self._tell("failed")
@@ -164,9 +181,7 @@ class Hand:
         while True:
             try:
                 return await settled(self._store.perform(operation))
-            except StoreStopped:
-                raise
-            except StorageError as error:
+            except (StoreBusy, StoreFull, StoreOutcomeUnknown) as error:
                 if pause_s == _FIRST_PAUSE_S:
                     _log.warning("delivery %d could not be written, it is tried again: %s", self.delivery.id, error)
             await asyncio.sleep(pause_s)

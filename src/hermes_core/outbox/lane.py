@@ -11,7 +11,7 @@ from hermes_hookspecs.errors import StorageError
 from hermes_hookspecs.outbox import SENDING, address_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from hermes_core.outbox.courier import Courier
     from hermes_core.outbox.limits import AccountPace
@@ -31,9 +31,15 @@ LONGEST_LOOK_S = 60.0
 _OTHERS_LOOK_S = 1.0
 """The same while somebody else sends, who may die."""
 _AFTER_FAILURE_S = 1.0
+_TOLD_PAUSE_S = 5.0
+"""Seconds of an account's pause from which on the rows that it holds up say so."""
 _ABREAST = 8
 """Most addresses of one account that are sent to at a time."""
+_FAILING_ABREAST = 5
+"""Most of these whose delivery failed before: those that hang or fail again leave places to the others."""
 _LOOKED_AT = 100
+_LEAVE_S = 30.0
+"""Seconds in which what is under way has to be put back: a sender's cleaning up, and a write."""
 
 
 class Lane:
@@ -55,6 +61,7 @@ class Lane:
         self._pace = pace
         self._owners = owners
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._failing: set[str] = set()  # of the addresses with a task
         self._ends = 0
 
     @property
@@ -71,24 +78,32 @@ class Lane:
         self.in_the_way = None
         self._owners.forget_others(frozenset(head.id for head in heads if head.status == SENDING))
         next_s = LONGEST_LOOK_S
-        for head in heads:
+        for at, head in self._in_turn(heads):
             address = address_of(head.target)
             if address in self._tasks:
                 continue
             wait_s = self._wait_s(head, address)
-            if wait_s > 0:
+            if at < _LOOKED_AT and self._is_held_up(head):
+                if len(self._tasks) < _ABREAST:
+                    self._run(head, address, self._courier.postpone(head))
+            elif wait_s > 0:
                 next_s = min(next_s, wait_s)
-            elif len(self._tasks) < _ABREAST:
+            elif self._has_place(head):
                 self._start(head, address)
         return next_s
 
     async def stop(self) -> None:
-        """Cancel what is under way and wait until all of it is put back."""
+        """Cancel what is under way and wait until all of it is put back; leave it where it does not end in time."""
         tasks = self.tasks
         for task in tasks:
             task.cancel()
-        if tasks:
-            await settled(asyncio.wait(tasks))
+        if not tasks:
+            return
+        _, left = await settled(asyncio.wait(tasks, timeout=_LEAVE_S))
+        for task in left:
+            _log.warning("a delivery of %s does not end; it is left, and found again", self.entrance)
+            # asyncio.run waits for every task that it knows, and would wait for this one for ever.
+            asyncio._unregister_task(task)  # noqa: SLF001 - documented, for whoever takes a task out of the loop's books
 
     async def _heads_now(self) -> Sequence[Delivery]:
         """Return the heads, none of them older than the tasks: what one has just ended would look like a stranger's."""
@@ -99,13 +114,24 @@ class Lane:
                 return heads
 
     async def _heads(self) -> Sequence[Delivery]:
-        """Return the first delivery of each address; so many that those that only wait hide none that is due."""
+        """Return the first delivery of each address; so many that those that wait or failed hide none that may go."""
         limit = _LOOKED_AT
         while True:
             heads = await asyncio.wrap_future(self._store.submit_read(_heads_of(self.entrance, limit)))
-            if len(heads) < limit or any(self._may_start(head) for head in heads):
+            if len(heads) < limit or any(head.failures == 0 and self._may_start(head) for head in heads):
                 return heads
             limit *= 4
+
+    def _in_turn(self, heads: Sequence[Delivery]) -> list[tuple[int, Delivery]]:
+        """Return heads with their places: those that never failed first, but for one that did while none is sent."""
+        places = list(enumerate(heads))
+        fresh = [each for each in places if each[1].failures == 0]
+        failing = [each for each in places if each[1].failures > 0]
+        first = 0 if self._failing else next((n for n, each in enumerate(failing, 1) if self._may_start(each[1])), 0)
+        return failing[:first] + fresh + failing[first:]
+
+    def _has_place(self, head: Delivery) -> bool:
+        return len(self._tasks) < _ABREAST and (head.failures == 0 or len(self._failing) < _FAILING_ABREAST)
 
     def _may_start(self, head: Delivery) -> bool:
         address = address_of(head.target)
@@ -123,14 +149,25 @@ class Lane:
             return LONGEST_LOOK_S
         return pace_s if head.is_due(self._clock.now()) else max(pace_s, (head.due_at - self._clock.now()) / 1000)
 
+    def _is_held_up(self, head: Delivery) -> bool:
+        """Return whether only a pause of the account keeps a delivery back, and its row does not say so yet."""
+        # not by is_due: behind a clock that was set back a row stays due, and would be put off for ever
+        may_go = head.status != SENDING and not head.awaits_inbound and head.due_at <= self._clock.now()
+        return may_go and self._pace.paused_s >= _TOLD_PAUSE_S
+
     def _start(self, head: Delivery, address: str) -> None:
-        work = self._courier.deliver(head, presumed_dead=head.status == SENDING)
+        self._run(head, address, self._courier.deliver(head, presumed_dead=head.status == SENDING))
+
+    def _run(self, head: Delivery, address: str, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, name=f"hermes-delivery-{head.id}")
         self._tasks[address] = task
+        if head.failures > 0:
+            self._failing.add(address)
         task.add_done_callback(lambda done: self._end(address, done))
 
     def _end(self, address: str, task: asyncio.Task[None]) -> None:
         del self._tasks[address]
+        self._failing.discard(address)
         self._ends += 1
         error = None if task.cancelled() else task.exception()
         if error is not None:

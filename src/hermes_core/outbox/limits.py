@@ -29,6 +29,8 @@ class AccountPace:
         self._per_minute = per_minute
         self._sent: dict[str, deque[float]] = {}
         self._paused_until = 0.0
+        self._reason = ""
+        self._hint: tuple[str, float, float] | None = None
 
     def wait_s(self, address: str) -> float:
         """Return the seconds until the next part may go to ``address``, ``0.0`` for now."""
@@ -51,9 +53,32 @@ class AccountPace:
         if len(self._sent) > _REMEMBERED:
             self._sent = {each: times for each, times in self._sent.items() if times[-1] + _MINUTE_S > now}
 
-    def pause(self, seconds: float) -> None:
-        """Let nothing of the account go out for ``seconds``; a longer pause stays."""
-        self._paused_until = max(self._paused_until, self._clock.monotonic() + seconds)
+    def pause(self, seconds: float, reason: str = "") -> None:
+        """Let nothing of the account go out for ``seconds``; a longer pause stays, with its reason.
+
+        :param reason: one line for people.
+        """
+        until = self._clock.monotonic() + seconds
+        if until > self._paused_until:
+            self._paused_until, self._reason = until, reason
+
+    def hint(self, address: str, seconds: float, reason: str) -> bool:
+        """Take in that the platform asks to wait with ``address``; return whether the account pauses for it.
+
+        A hint is of its address, whose own row waits, and others go on. When two addresses got one within a minute and
+        both hold, it is of the account, which pauses for the shorter of them.
+        """
+        now = self._clock.monotonic()
+        last, self._hint = self._hint, (address, now, now + seconds)
+        if last is None or last[0] == address or now - last[1] > _MINUTE_S or last[2] <= now:
+            return False
+        self.pause(min(seconds, last[2] - now), reason)
+        return True
+
+    @property
+    def reason(self) -> str:
+        """Return why the account paused last, ``""`` where nobody said."""
+        return self._reason
 
     @property
     def paused_s(self) -> float:

@@ -125,7 +125,7 @@ def _cut(text: str, at: int, end: int, *, in_code: bool, blanks_count: bool) -> 
     for pattern, share in _CODE if in_code else _PROSE:
         least = at + (end - at) // share
         places = [found.end() for found in pattern.finditer(text, least, reach)]
-        best = next((place for place in reversed(places) if is_border(text, place)), None)
+        best = next((place for place in reversed(places) if is_border(text, place, since=at)), None)
         if best is not None:
             return best
     return last_border(text, at, end)

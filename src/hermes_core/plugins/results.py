@@ -207,6 +207,8 @@ _TOOL: dict[str, Has] = {
     "parameters": _is_mapping,
     "call": callable,
 }
+_ATTACHMENT_STORE: dict[str, Has] = dict.fromkeys(("put", "keep", "get", "drop", "sweep"), callable)
+_DESCRIBER: dict[str, Has] = {"name": _is_name, "kinds": _is_tuple_of_names, "describe": callable}
 _KEY_BUILDER: dict[str, Has] = {
     "version": _is_number,
     "build": callable,
@@ -217,13 +219,18 @@ _KEY_BUILDER: dict[str, Has] = {
 
 _CHECKS: dict[str, Check] = {
     "hermes_agents": _sequence_of(_shaped("agent", _AGENT)),
+    "hermes_attachment_describers": _sequence_of(_shaped("attachment describer", _DESCRIBER)),
+    "hermes_attachment_store": _shaped("attachment store", _ATTACHMENT_STORE),
     "hermes_cli_commands": _sequence_of(_cli_command),
     "hermes_commands": _sequence_of(_command),
+    "hermes_compression_policies": _sequence_of(_shaped("compression policy", {"name": _is_name, "cut": callable})),
+    "hermes_context_providers": _sequence_of(_shaped("context provider", {"name": _is_name, "pieces": callable})),
     "hermes_front_end": _shaped("front end", {"name": _is_name, "main": callable}),
     "hermes_key_builder": _shaped("key builder", _KEY_BUILDER),
     "hermes_legacy_claims": _sequence_of(_claim),
     "hermes_redact_inbound": _text,
     "hermes_store_backends": _sequence_of(_shaped("store backend", {"name": _is_name, "open": callable})),
+    "hermes_summarisers": _sequence_of(_shaped("summariser", {"name": _is_name, "summarise": callable})),
     "hermes_system_prompt_parts": _sequence_of(_text),
     "hermes_tools": _sequence_of(_shaped("tool", _TOOL)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.errors import Conflict, LeaseBusy, SessionNotFound, TitleError
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     from hermes_core.config.sections import Settings
     from hermes_core.hooks import Hooks
+    from hermes_core.resets.desk import ResetDesk
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import ControlOutcome, InboxItem
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Left, SessionEntry
     from hermes_hookspecs.source import KeyPolicy, SessionSource
-    from hermes_hookspecs.turns import Lease
 
 __all__ = ["SessionDesk"]
 
@@ -44,6 +45,7 @@ class SessionDesk:
         clock: Clock,
         wake: Callable[[LineageId], None],
     ) -> None:
+        from hermes_core.sessions.endings import Endings
         from hermes_core.sessions.single_flight import SingleFlight
 
         self._store = store
@@ -52,6 +54,14 @@ class SessionDesk:
         self._clock = clock
         self.wake = wake
         self._flights: SingleFlight[SessionEntry] = SingleFlight()
+        self._endings = Endings(store, hooks)
+
+    @cached_property
+    def resets(self) -> ResetDesk:
+        """Return what ends conversations by policy; who only reads does not need it."""
+        from hermes_core.resets.desk import ResetDesk
+
+        return ResetDesk(self._store, self._hooks, self._settings, self._clock)
 
     # --- keys
 
@@ -108,6 +118,8 @@ class SessionDesk:
         mine: list[SessionEntry] = []
 
         def make() -> SessionEntry:
+            if not force_new:
+                self.resets.settle(key)
             observed = seen if force_new else self._leads_to(key)
             mine.append(self._get_or_create(key, source, force_new, touch, observed))
             return mine[0]
@@ -119,9 +131,32 @@ class SessionDesk:
 
         return attrs.evolve(entry, created=False)  # one call made it: the one that was followed
 
+    def entry_for(self, source: SessionSource, entry: SessionEntry | None = None) -> SessionEntry:
+        """Return the session in which a message of ``source`` is said now.
+
+        :param entry: the session that its sender has before them; a new one where a policy has ended it.
+        """
+        if entry is None or self.resets.has_ended(self.key(source), entry.lineage_id):
+            return self.get_or_create(source)
+        return entry
+
     def route_waiting(self, item: InboxItem) -> SessionEntry:
         """Give the messages that wait under a row's own key a session; the key of today's settings may be another."""
+        self.resets.deliver_notice(item.session_key, item.source)
         return self._get_or_create(item.session_key, item.source, False, False, self._leads_to(item.session_key))
+
+    def entry_behind(self, item: InboxItem) -> SessionEntry | None:
+        """Return the session that a row's own key leads to now, as today's settings need not; makes none."""
+        self.resets.settle(item.session_key)
+        leads_to = self._leads_to(item.session_key)
+        if leads_to is None:
+            return None
+        return self._get_or_create(item.session_key, item.source, False, False, leads_to)
+
+    def _key_of(self, source: SessionSource, control_id: InboxId | None) -> SessionKey:
+        """Return the key that a command is about: its row's own, which today's settings may build otherwise."""
+        item = None if control_id is None else self._store().inbox_item(control_id)
+        return self.key(source) if item is None else item.session_key
 
     def _leads_to(self, key: SessionKey) -> LineageId | None:
         route = self._store().route(key)
@@ -139,6 +174,7 @@ class SessionDesk:
         if observed is None and not force_new:
             own = tuple(Claim(key=older, scope_id=source.scope_id) for older in self.keys.alternatives(source, policy))
             claims = own + self._hooks.legacy_claims(source, policy)
+            self.resets.settle_all(claim.key for claim in claims)  # what has had its time is not brought back
         entry = store.apply(
             GetOrCreate(
                 key=key,
@@ -158,7 +194,7 @@ class SessionDesk:
         )
         if entry.created:
             if observed is not None:
-                self._tell_left(observed)
+                self._endings.tell_left(observed)
             self._hooks.fire("hermes_after_session_start", entry=entry)
         return entry
 
@@ -177,7 +213,7 @@ class SessionDesk:
         store, principal = self._store(), self.principal(source)
         if store.lineage(lineage_id, principal) is None:
             raise SessionNotFound(lineage_id)
-        key = self.key(source)
+        key = self._key_of(source, control_id)
         before = store.route(key)
         bind = BindRoute(
             key=key,
@@ -196,7 +232,7 @@ class SessionDesk:
             entry = self._get_or_create(key, source, False, False, lineage_id)
             entry = evolve(entry, superseded=outcome.superseded)
         if before is not None and before.lineage_id not in (None, lineage_id):
-            self._tell_left(before.lineage_id)
+            self._endings.tell_left(before.lineage_id)
         return entry
 
     def leave(
@@ -217,7 +253,7 @@ class SessionDesk:
         from hermes_hookspecs.sessions import Left
 
         release = ReleaseRoute(
-            key=self.key(source),
+            key=self._key_of(source, control_id),
             now=self._clock.now(),
             reason="session_reset",
             title=title,
@@ -231,13 +267,15 @@ class SessionDesk:
             outcome = self._run(release, control_id)
         except Conflict:
             return None
+        self.resets.drop_notice(release.key)
         if outcome.lineage_id is None:
             return Left(summary=None, superseded=outcome.superseded, stopped=False) if outcome.superseded else None
         if outcome.stopped is not None or outcome.superseded:
             self.wake(outcome.lineage_id)
-        self._tell_dead(outcome, held)
+        self._endings.tell_dead(outcome, held)
         if not outcome.repeated:
-            self._tell_left(outcome.lineage_id)
+            self._endings.tell_left(outcome.lineage_id)
+            self.resets.tell_reset(outcome.lineage_id, release.reason, automatic=False)
         summary = self._store().summary(outcome.lineage_id, operator())
         return Left(summary=summary, superseded=outcome.superseded, stopped=outcome.stopped is not None)
 
@@ -259,7 +297,7 @@ class SessionDesk:
         revoke = Revoke(lineage_id=lineage_id, now=self._clock.now(), reason=reason, deliveries=deliveries)
         outcome = self._run(revoke, control_id)
         self.wake(lineage_id)
-        self._tell_dead(outcome, held)
+        self._endings.tell_dead(outcome, held)
         return outcome.stopped is not None
 
     def _run(self, effect: BindRoute | ReleaseRoute | Rename | Revoke, control_id: InboxId | None) -> ControlOutcome:
@@ -290,33 +328,6 @@ class SessionDesk:
                     forgotten.result(FORGETTING_S)
                 finally:
                     forgotten.cancel()
-
-    def _tell_dead(self, outcome: ControlOutcome, held: Lease | None) -> None:
-        """Tell the end of a turn whose own process is not there to do so.
-
-        :param held: the lease as it was before.
-        """
-        from hermes_core.leases import dead_stamp
-
-        if outcome.repeated or outcome.stopped is None or held is None or dead_stamp(held) is None:
-            return
-        turn = self._store().turn(outcome.stopped)
-        if turn is not None and turn.token == held.token:  # another one may have begun meanwhile
-            self._hooks.fire("hermes_after_turn_finish", turn=turn)
-
-    def _tell_left(self, lineage_id: LineageId | None) -> None:
-        """Tell that a session ended, when the route that left was the last one to it."""
-        from hermes_hookspecs.principal import operator
-
-        if lineage_id is None:
-            return
-        store, everybody = self._store(), operator()
-        lineage = store.lineage(lineage_id, everybody)
-        tip = None if lineage is None else store.session(lineage.tip, everybody)
-        if tip is not None and tip.end_reason is not None:
-            self._hooks.fire(
-                "hermes_after_session_end", lineage_id=lineage_id, session_id=tip.id, reason=tip.end_reason
-            )
 
     # --- names and removal
 

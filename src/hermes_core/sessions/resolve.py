@@ -22,7 +22,8 @@ _MOST_CANDIDATES = 1000
 def resolve(store: StoreReader, reference: str, principal: Principal) -> Resolved:
     """Return the lineage and segment that ``reference`` names: exact id, else exact title, else unique id prefix.
 
-    A title means the tip of its lineage. A prefix that several segments of one lineage have means that lineage's tip.
+    A title means the tip of its lineage, and a title with `` #N`` behind it the N-th segment. A prefix that several
+    segments of one lineage have means that lineage's tip.
 
     :raises SessionNotFound: nothing answers to it, or nothing of the principal's; also a blank reference.
     :raises AmbiguousReference: several lineages do; nothing was changed.
@@ -38,6 +39,9 @@ def resolve(store: StoreReader, reference: str, principal: Principal) -> Resolve
     titled = store.lineages_by_title(wanted, principal)
     if titled:
         return _by_title(store, wanted, titled, principal)
+    numbered = _by_number(store, wanted, principal)
+    if numbered is not None:
+        return numbered
     return _by_prefix(store, wanted, principal)
 
 
@@ -45,6 +49,18 @@ def _by_title(store: StoreReader, title: str, found: Sequence[Lineage], principa
     if len(found) > 1:
         raise AmbiguousReference(title, [(lineage.tip, lineage.title or "") for lineage in found])
     return _tip(store, found[0], principal, "title")
+
+
+def _by_number(store: StoreReader, title: str, principal: Principal) -> Resolved | None:
+    """Return the segment that carries its lineage's title with a number; ``None`` where there is none or several."""
+    from hermes_core.sessions.titles import base_of
+
+    base = base_of(title)
+    found = () if base == title else store.lineages_by_title(base, principal)
+    segments = [one for lineage in found for one in store.segments(lineage.id, principal) if one.title == title]
+    if len(segments) != 1:
+        return None
+    return Resolved(lineage=_lineage_of(store, segments[0], principal), session=segments[0], by="title")
 
 
 def _by_prefix(store: StoreReader, prefix: str, principal: Principal) -> Resolved:

@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_core.context.window import read_rows, window_of
+from hermes_core.config.sections import CompressionSettings
+from hermes_core.context.attachments import TurnFiles
+from hermes_core.context.compression import Compressor, load_context
+from hermes_core.context.telling import tell_repairs
+from hermes_core.context.window import make_window
 from hermes_core.faultpoints import reach
 from hermes_core.leases import holder_lives
 from hermes_core.search.history import SearchingHistory
 from hermes_core.settling import settled
 from hermes_core.turns.answering import ToTheWaiter
 from hermes_core.turns.leftovers import Leftovers
+from hermes_core.turns.overflow import AgentWithSecondTry
 from hermes_core.turns.presence import Presence
 from hermes_core.turns.run import TurnRun
 from hermes_core.turns.steering import SteeringWheel
@@ -36,17 +41,20 @@ from hermes_hookspecs.turns import Fence
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from hermes_core.context.compression import Context
+    from hermes_core.context.opening import Opened
     from hermes_core.hooks import Hooks
     from hermes_core.turns.answering import Answering
     from hermes_core.turns.run import Ended
     from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.errors import ContextOverflow
     from hermes_hookspecs.ids import InboxId
-    from hermes_hookspecs.inbox import InboxDraft
-    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.inbox import InboxDraft, InboxItem
     from hermes_hookspecs.operations import Begun
     from hermes_hookspecs.ports.agent import Agent, AgentEvent, Tool
     from hermes_hookspecs.ports.search import SearchIndex
+    from hermes_hookspecs.ports.services import AttachmentStore
     from hermes_hookspecs.ports.store import Store, StoreReader
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Session, SessionEntry
@@ -80,7 +88,8 @@ class Conduct:
 
     Attributes:
         source: where it was asked. principal: on whose behalf the agent reads. answering: where its answer goes.
-        steered: messages that come meanwhile are put into it. shared: with the names of their senders.
+        steered: messages that come meanwhile are put into it, if the agent says that it ``steers``.
+        shared: with the names of their senders.
     """
 
     agent: Agent
@@ -98,7 +107,8 @@ class TurnEngine:
     """Runs turns of one store.
 
     :param max_waiting: most messages of one key that may wait. inactivity_s: seconds without a sign of life after
-        which an agent is given up.
+        which an agent is given up. cleanup_s: seconds for which it may clean up when its turn ends without it.
+        files: where the bytes of attachments are.
     """
 
     def __init__(
@@ -111,10 +121,15 @@ class TurnEngine:
         times: LeaseTimes,
         max_waiting: int,
         inactivity_s: float,
+        cleanup_s: float = 30.0,
         recovery_attempts: int = 2,
         index: Callable[[], SearchIndex] | None = None,
+        compression: CompressionSettings | None = None,
+        files: Callable[[], AttachmentStore | None] = lambda: None,
     ) -> None:
         self._max_waiting = max_waiting
+        settings = CompressionSettings() if compression is None else compression
+        self.compressor = Compressor(store=store, clock=clock, hooks=hooks, settings=settings)
         self._index = (lambda: _scan(store)) if index is None else index
         self.around = Surroundings(
             store=store,
@@ -125,7 +140,9 @@ class TurnEngine:
             presence=Presence(clock, times.ttl_s),
             times=times,
             inactivity_s=inactivity_s,
+            cleanup_s=cleanup_s,
             recovery_attempts=recovery_attempts,
+            files=files,
         )
 
     async def run(self, request: TurnRequest) -> TurnResult:
@@ -141,7 +158,8 @@ class TurnEngine:
         if request.draft.waiter is None or request.draft.lineage_id is None:
             raise ValueError("a message that waits names its waiter and its lineage")
         around = self.around
-        snapshot = await self._snapshot_for(request)
+        session = await asyncio.wrap_future(around.store.submit_read(lambda reader: _spoken_in(reader, request)))
+        snapshot = self.snapshot(session, request.entry, request.agent)
         await around.leftovers.write()
         inbox_id = await self._accept(request.draft)
         wait = TurnWait(
@@ -153,6 +171,7 @@ class TurnEngine:
             snapshot=snapshot,
             on_wait=request.on_wait,
             on_way=lambda who: _show(request, f"waiting for {who}"),
+            open=lambda item: self.open((item,), session, request.principal),
         )
         begun = await wait.begin()
         waited_s = wait.waited_s
@@ -170,9 +189,10 @@ class TurnEngine:
         ended = await self.conduct(begun, conduct)
         entry = attrs.evolve(
             request.entry,
-            session_id=begun.session.id,
+            session_id=ended.turn.session_id,
             lineage_id=begun.turn.lineage_id,
-            title=begun.session.title,
+            # a child's own title has a number behind it
+            title=begun.session.title if begun.session.parent_session_id is None else request.entry.title,
             version=ended.version,
             updated_at=max(request.entry.updated_at, ended.turn.ended_at or 0),
             created=False,
@@ -189,11 +209,12 @@ class TurnEngine:
             around.hooks.fire("hermes_after_turn_finish", turn=begun.interrupted)
         around.hooks.fire("hermes_after_turn_start", turn=begun.turn)
         wheel = None
-        if how.steered and begun.items:
-            fence = Fence(begun.turn.lineage_id, begun.turn.id, begun.lease.token)
-            wheel = SteeringWheel(around, fence, begun.items[0], shared=how.shared)
+        if how.steered and begun.items and getattr(how.agent, "steers", False):
+            wheel = SteeringWheel(around, _fence_of(begun), begun.items[0], shared=how.shared)
         run = TurnRun(around, begun, how.answering, on_event=how.on_event, steering=wheel)
-        return await run.through(how.agent, lambda: self._context(begun, how, wheel))
+        loading = _Loading(self, begun, how, wheel)
+        ended = await run.through(AgentWithSecondTry(how.agent, loading.shorter), loading.first)
+        return attrs.evolve(ended, turn=attrs.evolve(ended.turn, session_id=loading.session.id))
 
     async def _accept(self, draft: InboxDraft) -> InboxId:
         operation = Accept(drafts=(draft,), now=draft.accepted_at, max_waiting=self._max_waiting)
@@ -219,9 +240,16 @@ class TurnEngine:
         dead = tuple(item.id for item in waiting if item.waiter is not None and holder_lives(item.waiter) is False)
         return bool(dead) and await self.around.store.perform(Withdraw(ids=dead, now=self.around.clock.now())) > 0
 
-    async def _snapshot_for(self, request: TurnRequest) -> Snapshot | None:
-        session = await asyncio.wrap_future(self.around.store.submit_read(lambda reader: _spoken_in(reader, request)))
-        return self.snapshot(session, request.entry, request.agent)
+    async def open(
+        self, items: Sequence[InboxItem], session: Session, principal: Principal, *, taken: Opened | None = None
+    ) -> Opened:
+        """Prepare messages whose turn is about to begin; nobody waits for this, the lease is not held.
+
+        :param taken: of an earlier try with some of them.
+        """
+        history = SearchingHistory(self.around.store, self._index, principal, session.lineage_id)
+        opener = self.around.opener
+        return await opener.open(items, session=session, principal=principal, history=history, taken=taken)
 
     def snapshot(self, session: Session, entry: SessionEntry, agent: Agent) -> Snapshot | None:
         """Return what a session's first turn freezes; asked of the plugins only where nothing is frozen yet."""
@@ -230,23 +258,64 @@ class TurnEngine:
         parts = self.around.hooks.system_prompt_parts(entry)
         return Snapshot(model=agent.model or agent.name, system_prompt="\n\n".join(parts) or None)
 
-    async def _context(self, begun: Begun, how: Conduct, wheel: SteeringWheel | None) -> TurnContext:
-        """Load what the agent is to see; everything in it is a copy."""
-        session, principal = begun.session, how.principal
-        rows = await asyncio.wrap_future(self.around.store.submit_read(lambda reader: _said(reader, begun)))
+    async def load(self, begun: Begun, how: Conduct) -> Context:
+        """Return the context of a turn that has begun, compressed where it is time.
+
+        :raises LeaseLost: the lease was taken while the process stood still.
+        """
+        context = await asyncio.wrap_future(self.around.store.submit_read(lambda reader: _said(reader, begun)))
+        return await self.compressor.before_load(_fence_of(begun), context, how.agent)
+
+    def turn_context(self, begun: Begun, how: Conduct, wheel: SteeringWheel | None, context: Context) -> TurnContext:
+        """Return what the agent is to see; everything in it is a copy."""
+        principal = how.principal
+        window = make_window(context.session, context.rows, begun.turn)
+        tell_repairs(self.around.hooks, context.session, window)
+        hashes = {one.sha256 for row in window.rows for one in row.attachments if one.sha256 is not None}
         return TurnContext(
             turn=begun.turn,
-            session=session,
+            session=context.session,
             source=how.source,
             principal=principal,
-            messages=window_of(session, rows),
+            messages=window.messages,
             text="\n".join(item.text for item in begun.items),
-            attachments=tuple(one for item in begun.items for one in item.attachments),
-            history=SearchingHistory(self.around.store, self._index, principal, session.lineage_id),
+            attachments=tuple(one for row in begun.rows for one in row.attachments),
+            history=SearchingHistory(self.around.store, self._index, principal, context.session.lineage_id),
             tools=how.tools,
             commands=how.commands,
             steering=wheel,
+            files=TurnFiles(self.around.files(), hashes),
         )
+
+
+class _Loading:
+    """What one turn's agent is given: the context, and a shorter one when that is too long for its model."""
+
+    def __init__(self, engine: TurnEngine, begun: Begun, how: Conduct, wheel: SteeringWheel | None) -> None:
+        self._engine = engine
+        self._begun = begun
+        self._how = how
+        self._wheel = wheel
+        self.session = begun.session
+
+    async def first(self) -> TurnContext:
+        """Load."""
+        return self._turn(await self._engine.load(self._begun, self._how))
+
+    async def shorter(self, error: ContextOverflow) -> TurnContext | None:
+        """Compress, whatever the policies say; ``None`` where nothing can go."""
+        context = await self._engine.compressor.after_overflow(
+            _fence_of(self._begun), self.session, self._how.agent, error.limit_tokens
+        )
+        return None if context is None else self._turn(context)
+
+    def _turn(self, context: Context) -> TurnContext:
+        self.session = context.session
+        return self._engine.turn_context(self._begun, self._how, self._wheel, context)
+
+
+def _fence_of(begun: Begun) -> Fence:
+    return Fence(begun.turn.lineage_id, begun.turn.id, begun.lease.token)
 
 
 def _spoken_in(reader: StoreReader, request: TurnRequest) -> Session:
@@ -265,8 +334,8 @@ def _spoken_in(reader: StoreReader, request: TurnRequest) -> Session:
     raise SessionNotFound(request.entry.session_id)
 
 
-def _said(reader: StoreReader, begun: Begun) -> Sequence[Message]:
-    """Return the rows of a turn's session as long as the turn holds its lease.
+def _said(reader: StoreReader, begun: Begun) -> Context:
+    """Return the context of a turn's session as long as the turn holds its lease.
 
     Who may speak in a session hears all of it; what was said elsewhere is the principal's alone.
 
@@ -275,7 +344,7 @@ def _said(reader: StoreReader, begun: Begun) -> Sequence[Message]:
     lease = reader.lease(begun.turn.lineage_id)
     if lease is None or lease.token != begun.lease.token:
         raise LeaseLost(begun.turn.lineage_id, begun.lease.token)
-    return read_rows(reader, begun.session, operator())
+    return load_context(reader, begun.session)
 
 
 def _scan(store: Store) -> SearchIndex:

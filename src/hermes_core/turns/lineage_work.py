@@ -25,6 +25,7 @@ from hermes_hookspecs.sessions import SessionEntry
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from hermes_core.context.opening import Opened
     from hermes_core.turns.engine import TurnEngine
     from hermes_core.turns.queue import LineageQueue, QueueLook
     from hermes_core.turns.serving import Serving
@@ -64,8 +65,11 @@ class LineageWork:
         self._queue = queue
         self._slots = slots
         self._held: tuple[InboxId | None, float] = (None, 0.0)
+        self._opened: Opened | None = None
         self.in_turn = False
         self.leaving = False
+        self.stands_behind = False
+        """Whether it waits for a message that another process has to answer first."""
 
     async def run(self) -> None:
         """Answer; return when there is nothing more to do, or this process is to leave."""
@@ -87,17 +91,19 @@ class LineageWork:
         if not batch and look.dead is not None:
             await asyncio.to_thread(close_dead, self._around, look)
             return True
-        if not any(self._serving.serves(item) for item in look.waiting):
+        if look.is_whole and not any(self._serving.serves(item) for item in look.waiting):
             return False
         hold_s = self._hold_s(batch) if batch else 0.0
         if hold_s > 0:
             await waiter.wait(hold_s)
             return True
         if not batch or look.is_held:
+            self.stands_behind = look.oldest is not None and not self._serving.serves(look.oldest)
             if look.oldest is not None and not batch:
                 self._around.waker.wake(WORK)  # it is somebody else's turn
             waiter.watch(look.lease.holder)
             await waiter.wait(_LOOK_S)
+            self.stands_behind = False
             return True
         async with self._slots:
             await self._turn(view.lineage, view.tip, look, batch)
@@ -116,7 +122,8 @@ class LineageWork:
         everybody = operator()
         lineage = reader.lineage(self._queue.lineage_id, everybody)
         tip = None if lineage is None else reader.session(lineage.tip, everybody)
-        return _View(look=self._queue.look(reader), lineage=lineage, tip=tip, barriers=barriers(reader, self._serving))
+        look = self._queue.look(reader)
+        return _View(look=look, lineage=lineage, tip=tip, barriers=barriers(reader, self._serving, look.waiting))
 
     async def _turn(self, lineage: Lineage, tip: Session, look: QueueLook, batch: Sequence[InboxItem]) -> None:
         """Begin with a batch, if it still is its turn, and run to the end; how it ended is in the store."""
@@ -124,7 +131,10 @@ class LineageWork:
         shared = serving.desk.shared(first.source)
         snapshot = self._engine.snapshot(tip, _entry(lineage, first, shared=shared), serving.agent)
         principal = serving.desk.principal(first.source)
-        operation = self._queue.begin(look, batch, holder=serving.holder(first), shared=shared, snapshot=snapshot)
+        self._opened = await self._engine.open(batch, tip, principal, taken=self._opened)
+        operation = self._queue.begin(
+            look, batch, holder=serving.holder(first), shared=shared, snapshot=snapshot, opened=self._opened
+        )
         self.in_turn = True
         try:
             reach("begin.before")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.inbox import EntranceServer, InboxItem
     from hermes_hookspecs.source import Entrance
 
-__all__ = ["Presence", "door", "has_nobody"]
+__all__ = ["Presence", "door", "has_nobody", "is_forsaken"]
 
 
 def door(entrance: Entrance) -> tuple[str, str]:
@@ -59,6 +59,9 @@ class Presence:
 
 def has_nobody(item: InboxItem, served: frozenset[tuple[str, str]]) -> bool:
     """Return whether nobody alive answers a row: it keeps its place and is passed over."""
-    if item.waiter is not None:
-        return holder_lives(item.waiter) is False
-    return door(item.entrance) not in served
+    return is_forsaken(item) if item.waiter is not None else door(item.entrance) not in served
+
+
+def is_forsaken(item: InboxItem) -> bool:
+    """Return whether the sender of a row waited in a process that is known to be dead."""
+    return item.waiter is not None and holder_lives(item.waiter) is False

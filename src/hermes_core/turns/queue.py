@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_core.context.window import sent_text
+from hermes_core.context.opening import user_draft
 from hermes_core.leases import LeaseWatch
 from hermes_core.turns.presence import has_nobody
 from hermes_core.turns.recovery import DeadTurn, dead_turn, recovery_note
 from hermes_hookspecs.ids import new_turn_id
 from hermes_hookspecs.inbox import INTERNAL
-from hermes_hookspecs.messages import USER, MessageDraft
 from hermes_hookspecs.operations import Begin
+from hermes_hookspecs.outbox import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_core.context.opening import Opened
     from hermes_core.turns.presence import Presence
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ids import InboxId, LineageId
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.store import StoreReader
     from hermes_hookspecs.turns import Lease, LeaseHolder, LeaseStamp
 
-__all__ = ["LeaseTimes", "LineageQueue", "QueueLook", "same_address", "user_draft"]
+__all__ = ["LeaseTimes", "LineageQueue", "QueueLook", "same_address"]
 
 _LOOKED_AT = 50
 """Messages that whoever answers several together looks at."""
@@ -58,13 +59,14 @@ class QueueLook:
 
     Attributes:
         waiting: messages that wait for an answer, oldest first: without those that nobody alive serves, with those
-            of a dead turn that are tried again. passed_over: the ones left out.
+            of a dead turn that are tried again. passed_over: the ones left out. is_whole: there are no others.
         lease: ``None`` where there is no such lineage. presumed_dead: its stamp, when its holder is gone.
         dead: the turn that it left. forsaken: those passed over whose sender waited in a process that died.
     """
 
     waiting: tuple[InboxItem, ...]
     passed_over: frozenset[InboxId]
+    is_whole: bool
     lease: Lease | None
     presumed_dead: LeaseStamp | None
     dead: DeadTurn | None
@@ -123,6 +125,7 @@ class LineageQueue:
         return QueueLook(
             waiting=tuple(item for item in found if item.id not in passed_over),
             passed_over=passed_over,
+            is_whole=len(pending) < limit,
             lease=lease,
             presumed_dead=stamp,
             dead=dead,
@@ -137,8 +140,12 @@ class LineageQueue:
         holder: LeaseHolder,
         shared: bool,
         snapshot: Snapshot | None,
+        opened: Opened | None = None,
     ) -> Begin:
-        """Return the operation that begins a turn with these messages and ends a dead one that was seen."""
+        """Return the operation that begins a turn with these messages and ends a dead one that was seen.
+
+        :param opened: what the user rows hold beside the messages' text.
+        """
         now = self._clock.now()
         verdict = None if look.dead is None else look.dead.verdict
         return Begin(
@@ -147,7 +154,9 @@ class LineageQueue:
             holder=holder,
             now=now,
             ttl_ms=self._times.ttl_ms,
-            drafts=tuple(user_draft(item, shared=shared) for item in items),
+            drafts=tuple(
+                user_draft(item, shared=shared, opened=opened, first=not number) for number, item in enumerate(items)
+            ),
             passed_over=look.passed_over,
             presumed_dead=look.presumed_dead,
             snapshot=snapshot,
@@ -179,24 +188,12 @@ class _PassedOver:
         return has_nobody(item, self._served or frozenset())
 
 
-def user_draft(item: InboxItem, *, shared: bool) -> MessageDraft:
-    """Return the user row of a message, with its text as it is sent."""
-    return MessageDraft(
-        role=USER,
-        content=item.text,
-        sent=sent_text(item, shared=shared),
-        timestamp=item.accepted_at,
-        inbox_id=item.id,
-        attachments=item.attachments,
-    )
-
-
 def same_address(one: InboxItem, other: InboxItem) -> bool:
-    """Return whether two messages may be answered together: one key, one sender, one thread, one way of answering."""
+    """Return whether two messages may be answered together: one key, one sender, one address, one way of answering."""
     return (
         one.session_key == other.session_key
         and one.source.participant == other.source.participant
-        and one.source.thread_id == other.source.thread_id
+        and address_of(one.source) == address_of(other.source)
         and one.entrance == other.entrance
         and one.waiter == other.waiter
     )

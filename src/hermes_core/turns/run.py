@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,17 @@ import attrs
 from hermes_core.faultpoints import reach
 from hermes_core.plugins.stages import one_line
 from hermes_core.settling import settled
-from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StorageError, StoreBusy
+from hermes_core.turns.agent_events import assistant_draft, result_draft
+from hermes_core.turns.agent_task import AgentTask
+from hermes_core.turns.renewal import Renewal
+from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StorageError
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
-from hermes_hookspecs.operations import Append, Finish, RecordUsage, Renew
-from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult, UsageReport
+from hermes_hookspecs.operations import Append, Finish, RecordUsage
+from hermes_hookspecs.ports.agent import AssistantStep, TextDelta, ToolResult, UsageReport
 from hermes_hookspecs.turns import DONE, FAILED, STOPPED, Fence
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from hermes_core.turns.answering import Answering
     from hermes_core.turns.steering import SteeringWheel
@@ -32,9 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Ended", "TurnRun"]
 
 _log = getLogger(__name__)
-
-_SHORT_S = 0.05
-"""Seconds after which a turn begins to listen for its own revocation."""
 
 
 @attrs.frozen(kw_only=True)
@@ -63,13 +62,12 @@ class TurnRun:
         on_event: Callable[[AgentEvent], None] | None = None,
         steering: SteeringWheel | None = None,
     ) -> None:
+        self._around = around
         self._store = around.store
         self._clock = around.clock
         self._hooks = around.hooks
         self._waker = around.waker
         self._leftovers = around.leftovers
-        self._times = around.times
-        self._inactivity_s = around.inactivity_s
         self._answering = answering
         self._steering = steering
         self._open: dict[str, ToolCall] = {}
@@ -80,26 +78,34 @@ class TurnRun:
         self._held: list[MessageDraft] = []
         self._answer = ""
         self._usage: list[Usage] = []
-        self._fault = ""
 
     async def through(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> Ended:
         """Load, run ``agent``, store, finish.
 
         :raises AgentFailed: the agent, or loading, raised. :raises LeaseLost: somebody took the lease.
         """
+        steps = AgentTask(
+            agent,
+            self._turn.id,
+            take=self._take,
+            inactivity_s=self._around.inactivity_s,
+            cleanup_s=self._around.cleanup_s,
+        )
         try:
-            await self._guarded(agent, context)
+            await self._guarded(steps, context)
             return await self._finish(DONE)
         except LeaseLost:
-            await self._keep_usage()
-            self._tell(STOPPED, "the lease was lost")
+            try:
+                await self._keep_usage()
+            finally:
+                self._tell(STOPPED, "the lease was lost")
             raise
         except asyncio.CancelledError:
             outcome, reason = self._answering.when_cancelled
             await settled(self._close(outcome, reason))
             raise
         except Exception as error:
-            reason = self._fault or one_line(error)
+            reason = steps.fault or one_line(error)
             await settled(self._close(FAILED, reason))
             if isinstance(error, HermesError):
                 raise
@@ -107,77 +113,32 @@ class TurnRun:
         finally:
             self._waker.wake_next(self._turn.lineage_id)
 
-    async def _guarded(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> None:
+    async def _guarded(self, steps: AgentTask, context: Callable[[], Awaitable[TurnContext]]) -> None:
         """Run the steps beside the renewal; the loss of the lease ends them before anything else runs."""
-        steps = asyncio.create_task(self._steps(agent, context))
-        renewal = asyncio.create_task(self._renew())
+        renewal = asyncio.create_task(Renewal(self._around, self._fence).run())
         try:
-            await asyncio.wait({steps, renewal}, return_when=asyncio.FIRST_COMPLETED)
-            if not steps.done():
-                steps.cancel()
-                await asyncio.gather(steps, return_exceptions=True)
-                renewal.result()
-            steps.result()
+            await steps.run_beside(renewal, context)
         finally:
-            steps.cancel()
-            renewal.cancel()
-            await asyncio.gather(steps, renewal, return_exceptions=True)
+            try:
+                await steps.end()  # the lease is kept for as long as the agent cleans up
+            finally:
+                renewal.cancel()
+                await asyncio.gather(renewal, return_exceptions=True)
 
     # --- steps
-
-    async def _steps(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> None:
-        turn = await context()
-        try:
-            events = agent.run(turn)
-        except Exception as error:
-            raise self._failed(agent, one_line(error)) from error
-        try:
-            while True:
-                try:
-                    event = await self._next(agent, events)
-                except StopAsyncIteration:
-                    return
-                await self._take(event)
-        finally:
-            await _put_away(agent, events)
-
-    async def _next(self, agent: Agent, events: AsyncIterator[AgentEvent]) -> AgentEvent:
-        """Return the agent's next event. What it raises is its own, and never taken for a fault of this turn's lease.
-
-        :raises AgentFailed: it raised, or gave no sign of life. :raises StopAsyncIteration: it has ended.
-        """
-        try:
-            async with asyncio.timeout(self._inactivity_s) as limit:
-                return await anext(events)
-        except StopAsyncIteration:
-            raise
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise self._failed(agent, one_line(error)) from error  # something inside the agent was cancelled
-        except Exception as error:
-            if limit.expired():
-                reason = f"no sign of life for {self._inactivity_s:g} s, given up"
-                raise self._failed(agent, reason) from error
-            raise self._failed(agent, one_line(error)) from error
-
-    def _failed(self, agent: Agent, reason: str) -> AgentFailed:
-        self._fault = reason
-        return AgentFailed(f"{agent.name} failed in turn {self._turn.id}: {reason}")
 
     async def _take(self, event: AgentEvent) -> None:
         """Store what is to be stored of one event, then tell it."""
         if isinstance(event, AssistantStep):
             await self._flush()
-            self._held.append(self._assistant(event))
+            self._held.append(assistant_draft(event, self._clock.now()))
             if event.tool_calls:
                 self._open = {call.id: call for call in event.tool_calls}
                 await self._flush()
             elif event.content:
                 self._answer = event.content
         elif isinstance(event, ToolResult):
-            self._held.append(self._result(event))
+            self._held.append(result_draft(event, self._clock.now()))
             await self._flush()
             self._open.pop(event.call_id, None)
             if self._steering is not None and not self._open:
@@ -186,8 +147,6 @@ class TurnRun:
             self._usage.append(event.usage)
         elif isinstance(event, TextDelta):
             await self._flush()
-        elif not isinstance(event, Progress):
-            raise TypeError(f"an agent yields its events, not {type(event).__name__}")
         self._show(event)
 
     def _show(self, event: AgentEvent) -> None:
@@ -210,57 +169,6 @@ class TurnRun:
         await settled(self._store.perform(operation))
         reach("result.stored" if drafts[0].role == TOOL else "step.stored")
         await asyncio.sleep(0)  # a cancellation is felt here, before the agent runs what stands behind its step
-
-    def _assistant(self, step: AssistantStep) -> MessageDraft:
-        return MessageDraft(
-            role=ASSISTANT,
-            content=step.content,
-            timestamp=self._clock.now(),
-            tool_calls=step.tool_calls,
-            token_count=step.token_count,
-            finish_reason=step.finish_reason,
-            reasoning=step.reasoning,
-        )
-
-    def _result(self, result: ToolResult) -> MessageDraft:
-        return MessageDraft(
-            role=TOOL,
-            content=result.content,
-            timestamp=self._clock.now(),
-            tool_call_id=result.call_id,
-            tool_name=result.name,
-            token_count=result.token_count,
-        )
-
-    # --- the lease
-
-    async def _renew(self) -> None:
-        """Renew until cancelled; a signal makes it look at once. :raises LeaseLost: the lease is gone."""
-        clock = asyncio.get_running_loop().time
-        due = clock() + self._times.renew_s
-        await asyncio.sleep(min(_SHORT_S, self._times.renew_s))  # most turns end before anybody could want to stop them
-        waiter = self._waker.enter(self._fence.lineage_id)
-        try:
-            await self._check_lease()  # whatever happened before anybody listened
-            while True:
-                if await waiter.wait(max(0.0, due - clock()), look=False):
-                    await self._check_lease()
-                if clock() >= due:
-                    await self._renew_once()
-                    due = clock() + self._times.renew_s
-        finally:
-            self._waker.leave(waiter)
-
-    async def _check_lease(self) -> None:
-        lineage_id = self._fence.lineage_id
-        lease = await asyncio.wrap_future(self._store.submit_read(lambda reader: reader.lease(lineage_id)))
-        if lease is None or lease.token != self._fence.token:
-            raise LeaseLost(lineage_id, self._fence.token)
-
-    async def _renew_once(self) -> None:
-        operation = Renew(fence=self._fence, now=self._clock.now(), ttl_ms=self._times.ttl_ms)
-        with suppress(StoreBusy):  # no reason to give the turn up: every write of it is fenced
-            await self._store.perform(operation)
 
     # --- the end
 
@@ -307,38 +215,44 @@ class TurnRun:
             deliveries=verdict.deliveries,
         )
         try:
-            await self._store.perform(operation)
+            await self._end_with(operation)
         except LeaseLost:
             reason = "the lease was lost"
             await self._keep_usage()
-        except StorageError as error:
-            self._leftovers.owe(operation, f"the end of turn {self._turn.id}", error)
         finally:
             self._tell(outcome, reason)
+
+    async def _end_with(self, operation: Finish) -> None:
+        """Write the end; where what the turn brought along cannot be stored, its closing row alone.
+
+        :raises LeaseLost: the lease is gone.
+        """
+        try:
+            await self._store.perform(operation)
+        except LeaseLost:
+            raise
+        except StorageError as error:
+            self._leftovers.owe(operation, f"the end of turn {self._turn.id}", error)
+        except Exception as error:
+            if len(operation.drafts) == 1 and not operation.usage:
+                raise
+            # Whatever it is: a turn that stays open holds its lease, and is taken for interrupted, and runs again.
+            _log.warning("turn %s ends without its last rows and usage: %s", self._turn.id, one_line(error))
+            await self._end_with(attrs.evolve(operation, drafts=operation.drafts[-1:], usage=()))
 
     async def _keep_usage(self) -> None:
         """Record what a turn used although its lease is gone: tokens were spent, whoever has the lineage now."""
         for usage in self._usage:
             operation = RecordUsage(turn_id=self._turn.id, usage=usage, now=self._clock.now())
-            await settled(self._store.perform(operation))
+            try:
+                await settled(self._store.perform(operation))
+            except HermesError as error:
+                _log.warning("what turn %s used is not recorded: %s", self._turn.id, one_line(error))
 
     def _tell(self, outcome: str, reason: str) -> Turn:
         self._turn = attrs.evolve(self._turn, outcome=outcome, reason=reason, ended_at=self._clock.now())
         self._hooks.fire("hermes_after_turn_finish", turn=self._turn)
         return self._turn
-
-
-async def _put_away(agent: Agent, events: AsyncIterator[AgentEvent]) -> None:
-    """Close the agent's generator; what fails in its cleaning up does not change how the turn ends."""
-    close = getattr(events, "aclose", None)
-    if close is None:
-        return
-    try:
-        await close()
-    except Exception:
-        from logging import getLogger
-
-        getLogger(__name__).warning("agent %s failed while it was closed", agent.name, exc_info=True)
 
 
 def _sum(usages: list[Usage]) -> Usage | None:

@@ -6,7 +6,8 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hermes_core.inbox.door import waiting_draft
+from hermes_core.inbox.door import entrance_of, waiting_draft
+from hermes_core.leases import holder_here
 from hermes_core.turns.engine import TurnEngine, TurnRequest
 from hermes_core.turns.functions import FunctionAgent
 from hermes_core.turns.sweeping import DeadTurnSweep
@@ -19,14 +20,19 @@ if TYPE_CHECKING:
     from hermes_core.config.sections import Settings
     from hermes_core.hooks import Hooks
     from hermes_core.sessions.desk import SessionDesk
+    from hermes_core.turns.maintenance import MaintenanceTurns
     from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
+    from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
-    from hermes_hookspecs.ports.app import TurnResult
+    from hermes_hookspecs.ports.app import CompressionReport, TurnResult
     from hermes_hookspecs.ports.search import SearchIndex
+    from hermes_hookspecs.ports.services import AttachmentStore
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.turns import LeaseHolder
 
 __all__ = ["TurnService"]
 
@@ -47,6 +53,7 @@ class TurnService:
         desk: SessionDesk,
         waker: LocalWaker,
         index: Callable[[], SearchIndex],
+        files: Callable[[], AttachmentStore],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -55,6 +62,7 @@ class TurnService:
         self._desk = desk
         self.waker = waker
         self._index = index
+        self._files = files
 
     @cached_property
     def engine(self) -> TurnEngine:
@@ -73,9 +81,37 @@ class TurnService:
             ),
             max_waiting=self._settings.inbox.max_waiting,
             inactivity_s=self._settings.agent.inactivity_timeout_s,
+            cleanup_s=self._settings.session_reset.cleanup_timeout_s,
             recovery_attempts=self._settings.gateway.recovery_attempts,
             index=self._index,
+            compression=self._settings.compression,
+            files=self._files,
         )
+
+    @cached_property
+    def maintenance(self) -> MaintenanceTurns:
+        """Return what compresses on a person's behalf."""
+        from hermes_core.turns.maintenance import MaintenanceTurns
+
+        return MaintenanceTurns(self.engine.around, self.engine.compressor)
+
+    async def compress(
+        self, lineage_id: LineageId, source: SessionSource, focus: str, control_id: InboxId | None
+    ) -> CompressionReport:
+        """Compress a session; a turn whose process died is closed first. Errors as in :class:`MaintenanceTurns`."""
+        await asyncio.to_thread(self.recovery.close_dead_turns)
+        return await self.maintenance.compress(lineage_id, self._holder(source), focus, control_id)
+
+    async def uncompress(
+        self, lineage_id: LineageId, source: SessionSource, control_id: InboxId | None
+    ) -> CompressionReport:
+        """Take the last compression back; the rest as in :meth:`compress`."""
+        await asyncio.to_thread(self.recovery.close_dead_turns)
+        return await self.maintenance.uncompress(lineage_id, self._holder(source), control_id)
+
+    def _holder(self, source: SessionSource) -> LeaseHolder:
+        source = self._desk.at_home(source)
+        return holder_here(entrance_of(source), self._desk.key(source))
 
     @cached_property
     def recovery(self) -> DeadTurnSweep:
@@ -95,19 +131,23 @@ class TurnService:
         agent: Agent | str | Callable[..., object] | None,
         on_event: Callable[[AgentEvent], None] | None,
         on_wait: Callable[[str], None] | None,
+        attachments: tuple[Attachment, ...] = (),
     ) -> TurnResult:
         """Accept, wait, run, answer; errors as :meth:`TurnEngine.run` raises them."""
         source = self._desk.at_home(source)
         runner = self.agent(agent)
-        if entry is None:
-            entry = await asyncio.to_thread(self._desk.get_or_create, source)
+        entry = await asyncio.to_thread(self._desk.entry_for, source, entry)
+        key = self._desk.key(source)
+        if self._desk.resets.active:
+            await self._tell_of_reset(key, on_event)
         draft = waiting_draft(
             self._hooks,
             text,
             source,
-            session_key=self._desk.key(source),
+            session_key=key,
             lineage_id=entry.lineage_id,
             now=self._clock.now(),
+            attachments=attachments,
         )
         request = TurnRequest(
             draft=draft,
@@ -120,6 +160,15 @@ class TurnService:
             on_wait=on_wait,
         )
         return await self.engine.run(request)
+
+    async def _tell_of_reset(self, key: SessionKey, on_event: Callable[[AgentEvent], None] | None) -> None:
+        """Tell who waits for the answer that the conversation before this one ended by itself."""
+        from hermes_hookspecs.ports.agent import Progress
+
+        owed = await asyncio.to_thread(self._desk.resets.notice, key)
+        if owed is not None and on_event is not None:
+            on_event(Progress(label=owed.text))
+            await asyncio.to_thread(self._desk.resets.drop_notice, key)
 
     def agent(self, wanted: Agent | str | Callable[..., object] | None) -> Agent:
         """Return the agent that is meant: an object, a function, a name, or the configured one.

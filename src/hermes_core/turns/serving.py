@@ -36,7 +36,8 @@ class Serving:
 
     Attributes:
         run_control: runs a command's row and returns its reply, ``""`` for none; runs an effect once, however often
-            it is called. waits_its_turn: whether a command's row has to wait like a message.
+            it is called. waits_its_turn: whether a command's row has to wait like a message. overtakes: whether it
+            goes before older commands that wait or do not end.
     """
 
     entrances: tuple[Entrance, ...]
@@ -47,6 +48,7 @@ class Serving:
     settings: Settings
     run_control: Callable[[InboxItem], Awaitable[str]]
     waits_its_turn: Callable[[InboxItem], bool]
+    overtakes: Callable[[InboxItem], bool]
 
     def serves(self, item: InboxItem) -> bool:
         """Return whether this process answers a message: its entrance is served, and nobody else waits for it."""

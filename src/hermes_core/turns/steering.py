@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from hermes_core.context.opening import user_draft
 from hermes_core.settling import settled
-from hermes_core.turns.queue import same_address, user_draft
+from hermes_core.turns.control_work import barrier
+from hermes_core.turns.presence import door
+from hermes_core.turns.queue import same_address
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.operations import Append
 
@@ -27,7 +30,9 @@ class SteeringWheel:
     """Takes waiting messages of the turn's own sender and place into the turn.
 
     What a sender says reaches the turn in the order in which it was said, and never before older messages of others:
-    those directly at the head of the queue are taken, one write each time.
+    those directly at the head of the queue are taken, one write each time, and none that stands behind a command that
+    is not done: it may be about what comes after. Only texts: an agent sees the attachments
+    of the messages that its turn began with, so one that brings some waits, and what stands behind it waits, too.
 
     :param first: the message that the turn answers. shared: whether the sender's name is put before a text.
     """
@@ -62,8 +67,10 @@ class SteeringWheel:
 
     def _waiting(self, reader: StoreReader) -> tuple[InboxItem, ...]:
         found: list[InboxItem] = []
+        first = self._first
+        command = barrier(reader, first.session_key, frozenset({door(first.entrance)}))
         for item in reader.waiting(self._fence.lineage_id, limit=_MOST):
-            if not same_address(item, self._first):
+            if item.attachments or not same_address(item, self._first) or (command is not None and item.id > command):
                 break
             found.append(item)
         return tuple(found)

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hermes_core.context.documents import DocumentWords
+from hermes_core.context.opening import Opener
 from hermes_core.turns.queue import LineageQueue
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_core.hooks import Hooks
     from hermes_core.turns.leftovers import Leftovers
     from hermes_core.turns.presence import Presence
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_core.turns.waker import LocalWaker
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.ports.services import AttachmentDescriber, AttachmentStore
     from hermes_hookspecs.ports.store import Store
 
 __all__ = ["Surroundings"]
@@ -28,7 +33,9 @@ class Surroundings:
     Attributes:
         leftovers: takes the end of a turn that the store could not write. presence: who serves which entrance.
         inactivity_s: seconds without a sign of life after which an agent is given up.
-        recovery_attempts: retries of an interrupted turn.
+        cleanup_s: seconds for which an agent may clean up when its turn ends without it.
+        recovery_attempts: retries of an interrupted turn. files: where the bytes of attachments are,
+            ``None`` for nowhere.
     """
 
     store: Store
@@ -39,7 +46,15 @@ class Surroundings:
     presence: Presence
     times: LeaseTimes
     inactivity_s: float
+    cleanup_s: float
     recovery_attempts: int
+    files: Callable[[], AttachmentStore | None] = lambda: None
+
+    @property
+    def opener(self) -> Opener:
+        """Return what prepares messages for their turn."""
+        describers: tuple[AttachmentDescriber, ...] = (*self.hooks.attachment_describers(), DocumentWords())
+        return Opener(self.files(), describers, self.hooks.context_providers())
 
     def queue(self, lineage_id: LineageId) -> LineageQueue:
         """Return a fresh look-out over the queue of a lineage."""

@@ -6,21 +6,26 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from hermes_core.outbox.topics import outbox_topic
+from hermes_core.turns.presence import is_forsaken
 from hermes_core.turns.recovery import DEAD
 from hermes_core.turns.topics import WORK
-from hermes_hookspecs.operations import Revoke
+from hermes_hookspecs.operations import Revoke, Withdraw
 from hermes_hookspecs.turns import INTERRUPTED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hermes_core.turns.queue import LineageQueue, QueueLook
     from hermes_core.turns.surroundings import Surroundings
-    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.ids import InboxId, LineageId
 
 __all__ = ["DeadTurnSweep", "close_dead"]
 
 
 class DeadTurnSweep:
     """Finds turns without a living holder and ends them by the verdict on their messages. Thread-safe; blocks.
+
+    Messages whose sender waited in a process that died are taken back: they would make a session busy for nobody.
 
     A holder that cannot be looked at from here is dead once two rounds, one ttl apart, see the same lease: what was
     seen is remembered from round to round.
@@ -33,6 +38,7 @@ class DeadTurnSweep:
 
     def close_dead_turns(self) -> int:
         """Close what is dead now; return how many turns were."""
+        self._take_back_the_forsaken()
         store = self._around.store
         held = [lease.lineage_id for lease in store.leases()]
         with self._lock:
@@ -41,6 +47,21 @@ class DeadTurnSweep:
                 self._queues[lineage_id] = known.get(lineage_id) or self._around.queue(lineage_id)
             queues = tuple(self._queues.values())
         return sum(self._close(queue) for queue in queues)
+
+    def make_way(self, lineage_ids: Sequence[LineageId]) -> None:
+        """End in some lineages what dead processes left there: their turns, and what they waited for."""
+        for lineage_id in lineage_ids:
+            look = self._around.store.submit_read(self._around.queue(lineage_id).look).result()
+            self._take_back(look.forsaken)
+            close_dead(self._around, look)
+
+    def _take_back_the_forsaken(self) -> None:
+        self._take_back([item.id for item in self._around.store.attended() if is_forsaken(item)])
+
+    def _take_back(self, forsaken: Sequence[InboxId]) -> None:
+        if forsaken:
+            self._around.store.apply(Withdraw(ids=tuple(forsaken), now=self._around.clock.now()))
+            self._around.waker.wake(WORK)
 
     def _close(self, queue: LineageQueue) -> bool:
         look = self._around.store.submit_read(queue.look).result()

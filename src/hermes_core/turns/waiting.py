@@ -19,8 +19,9 @@ from hermes_hookspecs.inbox import PENDING
 from hermes_hookspecs.operations import Begun, Busy, NothingWaiting, NotYourTurn, Withdraw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from hermes_core.context.opening import Opened
     from hermes_core.turns.surroundings import Surroundings
     from hermes_hookspecs.ids import InboxId, LineageId
     from hermes_hookspecs.inbox import InboxItem
@@ -35,6 +36,7 @@ class TurnWait:
     """The wait of one accepted message for its turn.
 
     :param inbox_id: the row that waits. holder: this process, with entrance and key of the message.
+    :param open: prepares the message, once, when its turn is about to begin.
     :param snapshot: what the session's first turn freezes. on_wait: told once who is in the way, after the notice
         time. on_way: told whenever that changes.
     """
@@ -50,6 +52,7 @@ class TurnWait:
         snapshot: Snapshot | None,
         on_wait: Callable[[str], None] | None,
         on_way: Callable[[str], None],
+        open: Callable[[InboxItem], Awaitable[Opened]],  # noqa: A002 - what is done to the message
     ) -> None:
         self._around = around
         self._queue = around.queue(lineage_id)
@@ -59,6 +62,8 @@ class TurnWait:
         self._snapshot = snapshot
         self._on_wait = on_wait
         self._on_way = on_way
+        self._open = open
+        self._opened: Opened | None = None
         self._in_the_way = ""
         self._began = around.clock.monotonic()
         self._told = False
@@ -134,7 +139,11 @@ class TurnWait:
             return None, "an earlier message" if oldest is None else f"an earlier message of {oldest.entrance}"
         if look.is_held and look.lease.holder is not None:
             return None, look.lease.holder.describe()
-        operation = self._queue.begin(look, (own,), holder=self._holder, shared=self._shared, snapshot=self._snapshot)
+        if self._opened is None:
+            self._opened = await self._open(own)
+        operation = self._queue.begin(
+            look, (own,), holder=self._holder, shared=self._shared, snapshot=self._snapshot, opened=self._opened
+        )
         reach("begin.before")
         result = await settled(self._around.store.perform(operation))
         reach("begin.stored")

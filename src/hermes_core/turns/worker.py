@@ -25,10 +25,11 @@ from hermes_hookspecs.operations import LeaveEntrances, ServeEntrances
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
+    from hermes_core.turns.control_work import Controls
     from hermes_core.turns.engine import TurnEngine
     from hermes_core.turns.queue import LineageQueue
     from hermes_core.turns.serving import Serving
-    from hermes_hookspecs.ids import LineageId, SessionKey
+    from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.ports.store import StoreReader
 
@@ -49,7 +50,7 @@ class _Found:
         announced: everybody can see that this process serves its entrances.
     """
 
-    controls: Sequence[InboxItem]
+    controls: Controls
     unrouted: Sequence[InboxItem]
     lineages: Sequence[LineageId]
     announced: bool
@@ -68,7 +69,10 @@ class Worker:
         self._drain_s = drain_s
         self._slots = asyncio.Semaphore(parallel)
         self._works: dict[LineageId, tuple[asyncio.Task[None], LineageWork]] = {}
-        self._controls: dict[SessionKey, asyncio.Task[None]] = {}
+        self._controls: dict[SessionKey, tuple[asyncio.Task[None], ControlWork]] = {}
+        self._urgent: dict[SessionKey, tuple[asyncio.Task[None], ControlWork]] = {}
+        self._routing: dict[SessionKey, asyncio.Task[None]] = {}
+        self._running: set[InboxId] = set()
         self._queues: dict[LineageId, LineageQueue] = {}
         self._ended = asyncio.Event()
 
@@ -105,22 +109,35 @@ class Worker:
                 _log.warning("the store was not told that this process lives: %s", error)
 
     async def _leave(self) -> None:
-        for _, work in self._works.values():
+        works: list[tuple[asyncio.Task[None], bool]] = [(task, False) for task in self._routing.values()]
+        for task, work in self._works.values():
             work.leaving = True
-        idle = [task for task, work in self._works.values() if not work.in_turn]
-        busy = [task for task, work in self._works.values() if work.in_turn]
-        for task in (*idle, *self._controls.values()):
-            task.cancel()
+            works.append((task, work.in_turn))
+        for task, control in (*self._controls.values(), *self._urgent.values()):
+            control.leaving = True
+            works.append((task, control.in_command))
+        busy = [task for task, is_busy in works if is_busy]
+        for task, is_busy in works:
+            if not is_busy:
+                task.cancel()
         if busy:
             await asyncio.wait(busy, timeout=self._drain_s)
         for task in busy:
             task.cancel()
-        await asyncio.gather(*idle, *busy, *self._controls.values(), return_exceptions=True)
+        await self._end([task for task, _ in works])
         holder = holder_here(self._serving.entrances[0], None)
         try:
             await self._around.store.perform(LeaveEntrances(holders=(holder,), now=self._around.clock.now()))
         except HermesError as error:
             _log.info("the store was not told that this process leaves: %s", error)
+
+    async def _end(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Wait for tasks that are cancelled; what does not end is left behind, its leases protect the store."""
+        if not tasks:
+            return
+        _, left = await asyncio.wait(tasks, timeout=2 * self._around.cleanup_s)
+        for task in left:
+            _log.warning("a piece of work does not end and is left behind: %s", task.get_name())
 
     # --- looking
 
@@ -131,11 +148,17 @@ class Worker:
                 found = await self._look()
                 if found is not None:
                     self._start(found)
-                    if until_idle and not self._works and not self._controls:
+                    if until_idle and self._is_idle:
                         return
                 await self._change(waiter.wait(_LOOK_S))
         finally:
             self._around.waker.leave(waiter)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Return whether there is nothing to do here but to wait for what other processes have to answer first."""
+        commands = self._controls or self._urgent or self._routing
+        return not commands and all(work.stands_behind for _, work in self._works.values())
 
     async def _change(self, wake: Coroutine[object, object, bool]) -> None:
         """Return when somebody woke this process, or when a task of it has ended."""
@@ -152,13 +175,16 @@ class Worker:
             self._reap()
 
     def _tasks(self) -> list[asyncio.Task[None]]:
-        return [task for task, _ in self._works.values()] + list(self._controls.values())
+        controls = (*self._controls.values(), *self._urgent.values())
+        return [task for task, _ in (*self._works.values(), *controls)] + list(self._routing.values())
 
     async def _look(self) -> _Found | None:
         """Return what there is, ``None`` where the store does not say; it is asked again."""
         try:
             await self._around.leftovers.write()
-            found = await asyncio.wrap_future(self._around.store.submit_read(self._read))
+            overtaken = frozenset(key for key, (_, work) in self._controls.items() if work.is_overtaken)
+            read = self._around.store.submit_read(lambda reader: self._read(reader, overtaken))
+            found = await asyncio.wrap_future(read)
             if not found.announced:  # another worker of this process has left, and took the process's name with it
                 await self._announce()
         except StoreStopped:
@@ -169,7 +195,7 @@ class Worker:
             return None
         return found
 
-    def _read(self, reader: StoreReader) -> _Found:
+    def _read(self, reader: StoreReader, overtaken: frozenset[SessionKey]) -> _Found:
         entrances = self._serving.entrances
         waiting, leases = reader.work(entrances), reader.leases()
         self._queues = {
@@ -177,9 +203,10 @@ class Worker:
             for lineage_id in (*waiting, *(lease.lineage_id for lease in leases))
         }
         gone = [lease.lineage_id for lease in leases if self._queues[lease.lineage_id].presumed_dead(lease) is not None]
-        controls = next_controls(reader, self._serving)
+        controls = next_controls(reader, self._serving, overtaken)
+        items = (*controls.in_order, *controls.urgent)
         # What was interrupted is not gone on with before a command that may end it, as /new does.
-        first = {item.lineage_id for item in controls if not self._serving.waits_its_turn(item)}.intersection(gone)
+        first = {item.lineage_id for item in items if not self._serving.waits_its_turn(item)}.intersection(gone)
         left = [lineage_id for lineage_id in gone if self._is_left(reader, lineage_id)]
         return _Found(
             controls=controls,
@@ -189,10 +216,11 @@ class Worker:
         )
 
     def _is_left(self, reader: StoreReader, lineage_id: LineageId) -> bool:
-        """Return whether a dead process was in a turn for an entrance that is served here."""
+        """Return whether a dead process was in a turn for an entrance that is served here, or for nobody else."""
         turn = reader.active_turn(lineage_id)
         items = [] if turn is None else [reader.inbox_item(inbox_id) for inbox_id in turn.inbox_ids]
-        return any(item is not None and self._serving.serves(item) for item in items)
+        there = [item for item in items if item is not None]
+        return any(map(self._serving.serves, there)) or all(item.waiter is not None for item in there)
 
     def _is_announced(self, reader: StoreReader) -> bool:
         entrances = self._serving.entrances
@@ -207,18 +235,25 @@ class Worker:
     # --- working
 
     def _start(self, found: _Found) -> None:
-        for item in found.controls:
-            if item.session_key not in self._controls:
-                work = ControlWork(self._engine, self._serving, item.session_key)
-                self._controls[item.session_key] = self._task(work.run())
+        self._start_controls(found.controls)
         unrouted = {item.session_key: item for item in found.unrouted}
         for key, item in unrouted.items():
-            if key not in self._controls:
-                self._controls[key] = self._task(self._route(item))
+            if key not in self._controls and key not in self._routing:
+                self._routing[key] = self._task(self._route(item))
         for lineage_id in found.lineages:
             if lineage_id not in self._works:
                 lineage_work = LineageWork(self._engine, self._serving, self._queues[lineage_id], self._slots)
                 self._works[lineage_id] = (self._task(lineage_work.run()), lineage_work)
+
+    def _start_controls(self, found: Controls) -> None:
+        for items, works in ((found.in_order, self._controls), (found.urgent, self._urgent)):
+            for item in items:
+                key = item.session_key
+                if key in works or key in self._routing or item.id in self._running:
+                    continue
+                urgent = works is self._urgent
+                work = ControlWork(self._engine, self._serving, key, self._running, urgent=urgent)
+                works[key] = (self._task(work.run()), work)
 
     async def _route(self, item: InboxItem) -> None:
         """Give a message that was accepted without one the session of its key."""
@@ -251,7 +286,9 @@ class Worker:
         """Let go of tasks that have ended. :raises StoreStopped: one of them ended with it."""
         done = [task for task in self._tasks() if task.done()]
         self._works = {key: value for key, value in self._works.items() if not value[0].done()}
-        self._controls = {key: task for key, task in self._controls.items() if not task.done()}
+        self._controls = {key: value for key, value in self._controls.items() if not value[0].done()}
+        self._urgent = {key: value for key, value in self._urgent.items() if not value[0].done()}
+        self._routing = {key: task for key, task in self._routing.items() if not task.done()}
         for task in done:
             if not task.cancelled() and task.exception() is not None:
                 task.result()

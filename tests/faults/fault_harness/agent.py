@@ -20,6 +20,7 @@ class ScriptedAgent:
 
     name = "scripted"
     model = None
+    steers = True
 
     def __init__(self, ledgers):
         self._ledgers = ledgers

@@ -258,7 +258,8 @@ def _inbox(connection):
             kind=kind,
             status=status,
             entrance=entrance,
-            names=tuple(json.loads(names)) if names else (),
+            # The core puts platform and account in front of what the platform calls a message.
+            names=tuple(name.split(":", 2)[-1] for name in json.loads(names)) if names else (),
             text=text,
             waits_here=waiter is not None,
             waiter_pid=None if waiter is None else json.loads(waiter)["pid"],

@@ -10,6 +10,7 @@ them; one that carries a *fence* or an *expected* value is refused the second ti
 
 from __future__ import annotations
 
+from hermes_hookspecs.operations.compression import COMPRESSION, UNCOMPRESSION, Compress, Compressed
 from hermes_hookspecs.operations.inbox import (
     Accept,
     Control,
@@ -61,6 +62,8 @@ from hermes_hookspecs.operations.upkeep import LeaveEntrances, ServeEntrances, S
 
 __all__ = [
     "ACTIVITY_RESOLUTION_MS",
+    "COMPRESSION",
+    "UNCOMPRESSION",
     "Accept",
     "Append",
     "Begin",
@@ -71,6 +74,8 @@ __all__ = [
     "Changed",
     "Claim",
     "ClaimDelivery",
+    "Compress",
+    "Compressed",
     "Control",
     "DeferDelivery",
     "Delete",

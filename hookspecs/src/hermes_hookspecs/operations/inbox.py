@@ -28,16 +28,18 @@ __all__ = [
 class Accept(Operation["tuple[AcceptResult, ...]"]):
     """Store a batch and the adapter's state in one transaction; results in order of ``drafts``.
 
-    A draft with a known identity is a duplicate, also of an earlier draft of the same batch. Rows of a key whose
-    route leads to a lineage get it at once. A full queue refuses the single draft, visibly; so does a busy lineage
-    where the draft asks for that (``InboxDraft.only_if_idle``).
+    A draft with a known identity is a duplicate, also of an earlier draft of the same batch; its other identities are
+    remembered with the row that was there. Rows of a key whose route leads to a lineage get it at once. A full queue
+    refuses the single draft, visibly; so does a busy lineage where the draft asks for that
+    (``InboxDraft.only_if_idle``).
 
     Deliveries that await an inbound message from the address of an accepted draft are due from ``now``. One that is
     being sent there will not await another message when its attempt is deferred (:class:`DeferDelivery`). A draft of
     kind ``internal`` is no message in this sense.
 
     Attributes:
-        max_waiting: most pending rows of one key. state: cursor and other state of the adapter.
+        max_waiting: most pending messages of one key, and most pending control rows of it. state: cursor and other
+            state of the adapter.
     """
 
     drafts: tuple[InboxDraft, ...]

@@ -127,6 +127,8 @@ class ReleaseRoute(Operation[Released]):
 
     Attributes:
         title: waits on the route for the session to come. expected: as in :class:`BindRoute`.
+        quiet_since: a route is let go of only while it is quiet, else :class:`Conflict`: neither its lineage nor the
+            route itself was used later than this (UTC milliseconds), no turn is active, and no message waits there.
     """
 
     key: SessionKey
@@ -136,6 +138,7 @@ class ReleaseRoute(Operation[Released]):
     check: bool = False
     expected: LineageId | None = None
     control_id: InboxId | None = None
+    quiet_since: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -194,6 +197,10 @@ class Deleted:
 @attrs.frozen(kw_only=True)
 class Delete(Operation[Deleted]):
     """Remove a lineage with all that hangs on it; routes to it lead nowhere afterwards.
+
+    What was not taken into a turn of it is not part of it: pending messages, and control rows that are not done, wait
+    without a lineage. Its other inbox rows are done and lose their content; their identities stay known until they
+    are swept, so that nothing that is delivered again is new.
 
     Attributes:
         presumed_dead: stamp of a lease whose holder is known to be dead. force: revoke a live holder first.

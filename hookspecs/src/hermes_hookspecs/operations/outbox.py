@@ -87,7 +87,8 @@ class MarkSent(Operation["Delivery"]):
     """Write down that a part went out; with the last one the delivery is *sent*.
 
     Attributes:
-        state: what the adapter has to remember of it. opened: the thread that it opened.
+        state: what the adapter has to remember of it. opened: the thread that it opened; a command's reply opens
+            none for its lineage, which the command may have left.
 
     :raises Conflict: the attempt is not the row's, or the part was marked already by another attempt.
     """
@@ -142,13 +143,17 @@ class FailDelivery(Operation["Delivery"]):
 class RetryDelivery(Operation["Delivery"]):
     """Let a delivery that failed, was dropped or waits be sent as soon as its turn comes; failures count anew.
 
-    Parts that went out stay sent.
+    Parts that went out stay sent; of a row that was *sending* and is split, the first unsent one becomes uncertain.
+
+    Attributes:
+        presumed_dead: attempt of a row that is *sending* whose owner is known to be dead.
 
     :raises Conflict: it is sent, or being sent. :raises DeliveryNotFound: no such row.
     """
 
     delivery_id: DeliveryId
     now: int
+    presumed_dead: int | None = None
 
 
 @attrs.frozen(kw_only=True)

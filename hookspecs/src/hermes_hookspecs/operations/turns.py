@@ -103,7 +103,8 @@ class Begin(Operation[BeginResult]):
 
     Attributes:
         drafts: user rows to store, one per claimed inbox row (``inbox_id`` set), oldest first. The first must be
-            the lineage's oldest pending row, rows in ``passed_over`` aside; else :class:`NotYourTurn`. Empty with
+            the lineage's oldest pending row, rows in ``passed_over`` aside; else :class:`NotYourTurn`. All have one
+            key, one participant and one address (:func:`~hermes_hookspecs.outbox.address_of`). Empty with
             ``maintenance``: a turn without an agent (undo, compress, ...) that claims nothing.
         passed_over: pending rows whose entrance has no live owner; they keep their place.
         holder: this process; ``holder.entrance`` and ``holder.session_key`` go into the turn.

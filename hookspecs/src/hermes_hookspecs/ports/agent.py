@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from hermes_hookspecs.messages import Attachment, Message, ToolCall
+    from hermes_hookspecs.ports.services import AttachmentReader
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Session, SessionSummary
     from hermes_hookspecs.source import SessionSource
@@ -93,7 +94,11 @@ class History(Protocol):
 
 
 class Steering(Protocol):
-    """Messages that came while the turn runs and were put into it (busy policy ``steer``)."""
+    """Messages that came while the turn runs and were put into it (busy policy ``steer``).
+
+    Only texts are put in, and only into the turns of an agent that says that it ``steers``; any other message waits
+    for a turn of its own.
+    """
 
     def take(self) -> Sequence[str]:
         """Return the texts, as a model is to be sent them, since the last call; oldest first.
@@ -108,10 +113,15 @@ class TurnContext:
     """What an agent gets. Everything is a copy; nothing here writes.
 
     Attributes:
-        messages: the window: what a model is to be sent, oldest first, the new user rows last.
+        messages: the window: what a model is to be sent, oldest first, the new user rows last. A message of kind
+            :data:`~hermes_hookspecs.messages.KIND_ATTACHMENTS` that has attachments stands for this turn's own: an
+            agent that can may send their bytes in its place, in the same place and role; its content is what stands
+            there in all later turns, and what an agent sends that cannot.
         text: the new user rows' text, joined by line feeds. principal: on whose behalf tools read.
+        attachments: of the new user rows, each with its text. files: reads the bytes of what the window names, and
+            of nothing else; ``None`` where none are kept.
         tools: by name. commands: slash commands of this entrance, ``(name, summary)``.
-        steering: to be asked behind each tool result; ``None`` where nobody steers.
+        steering: to be asked behind each tool result; ``None`` where nobody steers, and for an agent that does not.
     """
 
     turn: Turn
@@ -125,10 +135,15 @@ class TurnContext:
     tools: Mapping[str, Tool] = attrs.field(factory=dict)
     commands: tuple[tuple[str, str], ...] = ()
     steering: Steering | None = None
+    files: AttachmentReader | None = None
 
 
 class Agent(Protocol):
-    """Something that answers."""
+    """Something that answers.
+
+    An agent that asks for steered messages behind each tool result has an attribute ``steers`` that is true. Without
+    one no message is put into its turns: it would count as answered although the agent never saw it.
+    """
 
     name: str
     """Name in ``[agent] runner`` and ``--agent``."""
@@ -136,7 +151,12 @@ class Agent(Protocol):
     """Model shown and stored with the session; ``None`` where there is none."""
 
     def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
-        """Yield the steps of one turn. An exception ends the turn as failed; what was stored stays."""
+        """Yield the steps of one turn. An exception ends the turn as failed; what was stored stays.
+
+        So does a value that is not of the type that its field says. A generator that is closed or cancelled has
+        ``[session_reset] cleanup_timeout_s`` for its cleaning up; then the turn ends without it, and nothing that it
+        still yields is taken.
+        """
         ...
 
 

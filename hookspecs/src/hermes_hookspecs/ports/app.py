@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from hermes_hookspecs.ports.contexts import Contexts
 from hermes_hookspecs.ports.search import Searching
 
 if TYPE_CHECKING:
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from hermes_hookspecs.commands import Command, CommandReply
     from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
+    from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
     from hermes_hookspecs.ports.desks import Care, Maintained, Outbox
     from hermes_hookspecs.ports.platform import ServedEntrance
+    from hermes_hookspecs.ports.resets import ResetExplanation
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Left, Lineage, Session, SessionEntry
@@ -85,6 +88,23 @@ class RouteExplanation:
 
 
 @attrs.frozen(kw_only=True)
+class CompressionReport:
+    """What a compression that somebody asked for came to: what the next turn really loads.
+
+    Attributes:
+        session_id: the tip now. refusal: why nothing was changed, as a sentence; ``""`` where something was.
+        rows_before, rows_after: of the context, its summary counted. tokens_before, tokens_after: estimated.
+    """
+
+    session_id: SessionId
+    refusal: str = ""
+    rows_before: int = 0
+    rows_after: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+@attrs.frozen(kw_only=True)
 class TurnResult:
     """How a turn ended.
 
@@ -100,7 +120,7 @@ class TurnResult:
     waited_s: float
 
 
-class App(Searching, Protocol):
+class App(Searching, Contexts, Protocol):
     """An open profile. Thread-safe; everything that is not ``async`` blocks."""
 
     home: str
@@ -165,6 +185,13 @@ class App(Searching, Protocol):
 
     def explain_route(self, source: SessionSource) -> RouteExplanation:
         """Say why a message from ``source`` lands where it lands; changes nothing."""
+        ...
+
+    def explain_reset(self, key: SessionKey) -> ResetExplanation:
+        """Say when, and why, what a key leads to ends by itself; changes nothing.
+
+        :raises SessionNotFound: no route has this key.
+        """
         ...
 
     def get_or_create_session(
@@ -242,6 +269,25 @@ class App(Searching, Protocol):
         """Yield every session (a lineage in one piece), oldest first, each read in a transaction of its own."""
         ...
 
+    async def compress_session(
+        self, lineage_id: LineageId, source: SessionSource, *, focus: str = "", control_id: InboxId | None = None
+    ) -> CompressionReport:
+        """Let a session go on in a child with a summary, whatever the policies' thresholds and rests say.
+
+        :param focus: what the summary is to say most of. control_id: the command's inbox row: it is run once.
+        :raises SessionNotFound: no such lineage. :raises LeaseBusy: a turn is running; nothing was changed.
+        """
+        ...
+
+    async def uncompress_session(
+        self, lineage_id: LineageId, source: SessionSource, *, control_id: InboxId | None = None
+    ) -> CompressionReport:
+        """Let a session go on in a child that sees what was in the context before the last compression.
+
+        Errors and parameters as in :meth:`compress_session`.
+        """
+        ...
+
     # turns
     def ask(
         self,
@@ -251,6 +297,7 @@ class App(Searching, Protocol):
         entry: SessionEntry | None = None,
         agent: Agent | str | Callable[..., object] | None = None,
         on_event: Callable[[AgentEvent], None] | None = None,
+        attachments: tuple[Attachment, ...] = (),
     ) -> TurnResult:
         """Accept a message, wait for its turn, run it and return the answer.
 
@@ -270,6 +317,7 @@ class App(Searching, Protocol):
         agent: Agent | str | Callable[..., object] | None = None,
         on_event: Callable[[AgentEvent], None] | None = None,
         on_wait: Callable[[str], None] | None = None,
+        attachments: tuple[Attachment, ...] = (),
     ) -> TurnResult:
         """Do what :meth:`ask` does, on the running loop.
 
@@ -297,9 +345,8 @@ class App(Searching, Protocol):
 
         Once this returns the messages are answered exactly once, by whoever serves their entrance (:meth:`work`),
         however often a process dies in between. A slash command is a control row. What is refused is told to its
-        sender through the outbox; what cannot be read, or has too little identity for a key, is quarantined.
-
-        :raises PluginError: redaction failed; nothing was stored.
+        sender through the outbox; what cannot be read, or has too little identity for a key, is quarantined. So is,
+        without text and attachments, what a plugin fails to redact: the rest of the batch is taken.
         """
         ...
 
@@ -312,9 +359,11 @@ class App(Searching, Protocol):
     ) -> None:
         """Serve entrances: answer their messages, run their commands, send their deliveries. Runs until cancelled.
 
-        Cancelled, it lets its turns end within ``turns.drain_s``; what is not done by then waits for the next server.
+        Cancelled, it lets its turns and commands end within ``turns.drain_s``; what is not done by then waits for the
+        next server. A command may run for ``gateway.command_timeout_s``.
 
-        :param until_idle: return once nothing of these entrances waits or is due.
+        :param until_idle: return once nothing of these entrances waits or is due, but behind messages that other
+            processes have to answer first.
         """
         ...
 

@@ -37,6 +37,10 @@ class Outbox(Protocol):
         """Never send a delivery. Errors as :meth:`retry`; one whose sender died may be dropped."""
         ...
 
+    def has_dead_sender(self, delivery: Delivery) -> bool:
+        """Return whether a delivery is being sent by a process that is known to be gone."""
+        ...
+
 
 @attrs.frozen(kw_only=True)
 class LeaseRow:
@@ -79,13 +83,14 @@ class Maintained:
     Attributes:
         recovered: interrupted turns that it closed; their messages wait again, or their senders are told.
         swept: old rows that went. unindexed: changes that the search index has still to take in.
-        more: the round ended before everything was done; call again.
+        more: the round ended before everything was done; call again. reset: conversations that their policy ended.
     """
 
     recovered: int
     swept: int
     unindexed: int = 0
     more: bool = False
+    reset: int = 0
 
 
 class Care(Protocol):

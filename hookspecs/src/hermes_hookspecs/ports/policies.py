@@ -107,7 +107,7 @@ class ResetSettings:
     idle_minutes: int = 1440
     at_hour: int = 4
     timezone: str = ""
-    bg_process_max_age_hours: int = 24
+    bg_process_max_age_hours: float = 24.0
 
 
 @attrs.frozen(kw_only=True)

@@ -7,28 +7,64 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from hermes_hookspecs.ids import LineageId
     from hermes_hookspecs.messages import Attachment, Message
-    from hermes_hookspecs.ports.agent import TurnContext
+    from hermes_hookspecs.ports.agent import History
+    from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.sessions import Session
+    from hermes_hookspecs.source import SessionSource
 
-__all__ = ["AttachmentDescriber", "AttachmentStore", "ContextPiece", "ContextProvider", "Titler", "Waker"]
+__all__ = [
+    "AttachmentDescriber",
+    "AttachmentReader",
+    "AttachmentStore",
+    "ContextPiece",
+    "ContextProvider",
+    "Titler",
+    "TurnOpening",
+    "Waker",
+]
 
 
-class AttachmentStore(Protocol):
-    """Keeps bytes by their content hash."""
-
-    def put(self, data: bytes, *, lineage_id: LineageId) -> str:
-        """Store bytes for a lineage and return their SHA-256; the same bytes are stored once."""
-        ...
+class AttachmentReader(Protocol):
+    """Reads bytes by their content hash. Thread-safe; blocks: call it off the event loop."""
 
     def get(self, sha256: str) -> bytes | None:
-        """Return the bytes, ``None`` when they are gone."""
+        """Return the bytes, ``None`` when they are gone, damaged, or none of the reader's business."""
+        ...
+
+
+class AttachmentStore(AttachmentReader, Protocol):
+    """Keeps bytes by their content hash, as long as a lineage refers to them. Thread-safe; blocks."""
+
+    def put(self, data: bytes, *, lineage_id: LineageId | None = None) -> str:
+        """Store bytes and return their SHA-256, hexadecimal, once they are durable; the same bytes are stored once.
+
+        :param lineage_id: refers to them from now on; ``None`` where it is not known yet: :meth:`keep` follows.
+        :raises AttachmentRefused: more bytes than the store takes; nothing was written.
+        :raises StorageError: they could not be written.
+        """
+        ...
+
+    def keep(self, sha256s: Iterable[str], lineage_id: LineageId) -> None:
+        """Let a lineage refer to what is there; a hash without bytes is passed over. Idempotent."""
         ...
 
     def drop(self, lineage_id: LineageId) -> int:
-        """Let go of what a lineage referred to; return how many files went."""
+        """Let go of what a lineage referred to; return how many contents went because nobody refers to them now.
+
+        Called after the lineage's rows are gone, so that a row never names bytes that an erase took away.
+        """
+        ...
+
+    def sweep(self, lives: Callable[[LineageId], bool], *, older_than_s: float) -> int:
+        """Remove what an interrupted erase, or a message that was never taken, left behind; return how many went.
+
+        :param lives: says whether a lineage is there. older_than_s: contents and halves of files are left alone that
+            are younger: somebody may be about to refer to them.
+        """
         ...
 
 
@@ -39,7 +75,11 @@ class AttachmentDescriber(Protocol):
     kinds: tuple[str, ...]
 
     async def describe(self, attachment: Attachment, data: bytes) -> str | None:
-        """Return the text that stands for it, ``None`` to leave it to the next."""
+        """Return the text that stands for it, ``None`` to leave it to the next.
+
+        Asked once, before the turn begins. The text is cut to what a prompt can bear and stored; an exception, or
+        taking longer than the time limit, leaves it to the next.
+        """
         ...
 
 
@@ -56,8 +96,29 @@ class Waker(Protocol):
 
 
 @attrs.frozen(kw_only=True)
+class TurnOpening:
+    """A turn that is about to begin, as context providers see it. Everything is a copy; nothing here writes.
+
+    Attributes:
+        session: where it is going to be. principal: on whose behalf it reads.
+        text: of the new messages, joined by line feeds. history: the past, as far as the principal may see it.
+    """
+
+    session: Session
+    source: SessionSource
+    principal: Principal
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    history: History
+
+
+@attrs.frozen(kw_only=True)
 class ContextPiece:
-    """A labelled piece of text for one turn: memory, a retrieved passage. Stored exactly as sent."""
+    """A labelled piece of text for one turn: memory, a retrieved passage. Stored exactly as sent.
+
+    Attributes:
+        label: where it comes from, at most 80 characters are sent. priority: higher goes in first, among all providers.
+    """
 
     label: str
     text: str
@@ -69,8 +130,13 @@ class ContextProvider(Protocol):
 
     name: str
 
-    async def pieces(self, turn: TurnContext, *, budget_tokens: int) -> Sequence[ContextPiece]:
-        """Return pieces, most useful first; what does not fit is left out, and said so."""
+    async def pieces(self, opening: TurnOpening, *, budget_tokens: int) -> Sequence[ContextPiece]:
+        """Return pieces, most useful first; what does not fit among those of all providers is left out, and said so.
+
+        Asked once per message, before the turn has its lease, together with all other providers; it may be asked
+        again for a turn that did not begin after all. An exception, or taking longer than the time limit, hands in
+        nothing.
+        """
         ...
 
 

@@ -167,7 +167,18 @@ class StoreReader(Protocol):
         ...
 
     def controls(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
-        """Return control rows of these entrances that nobody waits for and that are not done, oldest first."""
+        """Return control rows of these entrances that nobody waits for and that are not done, oldest first.
+
+        Of each key at each account the oldest: one key's commands hide no other's.
+        """
+        ...
+
+    def controls_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
+        """Return the control rows of a key that nobody waits for and that are not done, oldest first."""
+        ...
+
+    def attended(self, *, limit: int = 1000) -> Sequence[InboxItem]:
+        """Return pending rows whose sender waits in the same call, by key (bytes), those of one key oldest first."""
         ...
 
     def quarantined(self, *, limit: int = 100) -> Sequence[InboxItem]:

@@ -38,9 +38,12 @@ def hermes_tools() -> Sequence[Tool] | None:
     """
 
 
-@hookspec(kind="provider", on_error="skip", pending="compression")
+@hookspec(kind="provider", on_error="skip")
 def hermes_summarisers() -> Sequence[Summariser] | None:
     """Return what makes summaries, best first; the built-in extractive one is last.
+
+    Called once, before the first compression. All results are joined. One that fails, takes too long or returns a
+    blank text is logged, and the next one is asked.
 
     .. versionadded:: 0.1
     """
@@ -54,9 +57,12 @@ def hermes_titlers() -> Sequence[Titler] | None:
     """
 
 
-@hookspec(kind="provider", on_error="skip", pending="attachments")
+@hookspec(kind="provider", on_error="skip")
 def hermes_attachment_describers() -> Sequence[AttachmentDescriber] | None:
-    """Return what turns attachments into text, best first; the first answer is kept.
+    """Return what turns attachments into text, best first; the first answer is kept and stored.
+
+    Called once, before the first turn. All results are joined; the built-in reader of documents is asked last. A
+    failure is logged and the others are there.
 
     .. versionadded:: 0.1
     """

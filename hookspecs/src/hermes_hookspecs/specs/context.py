@@ -25,21 +25,29 @@ def hermes_system_prompt_parts(entry: SessionEntry) -> Sequence[str] | None:
     """
 
 
-@hookspec(kind="provider", on_error="skip", pending="context providers")
+@hookspec(kind="provider", on_error="skip")
 def hermes_context_providers() -> Sequence[ContextProvider] | None:
     """Return providers of labelled pieces (memory, retrieved passages) for each turn.
 
-    Called once. What they hand in is stored exactly as sent, with the user row.
+    Called once, before the first turn. All results are joined; the providers themselves are asked before each turn
+    begins, all at once. What they hand in goes before the message in order of priority, as far as the token budget
+    goes, and is stored exactly as sent, with the user row: the order of plugins changes nothing. A failure is logged
+    and the others are there.
 
     .. versionadded:: 0.1
     """
 
 
-@hookspec(kind="event", on_error="skip", pending="repair of the window")
+@hookspec(kind="event", on_error="skip")
 def hermes_after_repair(
     lineage_id: LineageId, session_id: SessionId, kind: str, message_ids: Sequence[MessageId]
 ) -> None:
     """Tell that the outgoing copy of a window was repaired; the rows themselves were not touched.
+
+    Told once per repair, when the first turn begins whose window needs it; later turns repeat it in silence.
+
+    :param kind: a key of :data:`~hermes_hookspecs.context.REPAIR_REASONS`, which says why.
+    :param message_ids: the rows it is about, oldest first.
 
     .. versionadded:: 0.1
     """

@@ -61,7 +61,8 @@ def hermes_redact_inbound(text: str, source: SessionSource) -> str | None:
     """Return ``text`` without what must not be stored, or ``None`` to leave it.
 
     Called once for each message, at the door; everything behind it, the model too, sees the result. Each plugin gets
-    the result of the one before it. Fails closed: an exception refuses the message.
+    the result of the one before it. Fails closed: after an exception the message is refused to a sender who waits, and
+    put aside without its content otherwise.
 
     .. versionadded:: 0.1
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.policies import Activity, CompressionPolicy, ResetPolicy
 
 
-@hookspec(kind="provider", on_error="raise", pending="reset policies")
+@hookspec(kind="provider", on_error="raise")
 def hermes_reset_policies() -> Sequence[ResetPolicy] | None:
     """Return reset policies; ``[session_reset] mode`` picks one by name.
 
@@ -24,15 +24,18 @@ def hermes_reset_policies() -> Sequence[ResetPolicy] | None:
     """
 
 
-@hookspec(kind="provider", on_error="skip", pending="compression")
+@hookspec(kind="provider", on_error="skip")
 def hermes_compression_policies() -> Sequence[CompressionPolicy] | None:
     """Return compression policies; they are asked in order, the first cut is taken. ``hygiene`` is built in.
+
+    Called once, before the first turn; the policies themselves are asked before each turn loads its context, and when a
+    person wants a compression. ``hygiene`` is asked last. A policy that raises is logged and passed over.
 
     .. versionadded:: 0.1
     """
 
 
-@hookspec(kind="decision", on_error="raise", pending="reset policies")
+@hookspec(kind="decision", on_error="raise")
 def hermes_background_activity(lineage_id: LineageId) -> Sequence[Activity] | None:
     """Return what runs for a lineage while nobody talks. All results are joined.
 
@@ -42,7 +45,7 @@ def hermes_background_activity(lineage_id: LineageId) -> Sequence[Activity] | No
     """
 
 
-@hookspec(kind="event", on_error="skip", pending="reset policies")
+@hookspec(kind="event", on_error="skip")
 def hermes_after_reset(lineage_id: LineageId, session_id: SessionId, reason: str, automatic: bool) -> None:
     """Tell that a route let go of its lineage; no history was lost.
 
@@ -50,9 +53,11 @@ def hermes_after_reset(lineage_id: LineageId, session_id: SessionId, reason: str
     """
 
 
-@hookspec(kind="event", on_error="skip", pending="compression")
+@hookspec(kind="event", on_error="skip")
 def hermes_after_compression(lineage_id: LineageId, parent_id: SessionId, child_id: SessionId) -> None:
-    """Tell that a session goes on in a child with a summary.
+    """Tell that a session goes on in a child with a summary, or, uncompressed, with more of what was said.
+
+    Runs after commit, at most once. All are called.
 
     .. versionadded:: 0.1
     """

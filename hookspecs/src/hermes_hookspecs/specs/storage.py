@@ -37,13 +37,14 @@ def hermes_search_sources() -> Sequence[SearchSource] | None:
     """
 
 
-@hookspec(kind="provider", on_error="raise", firstresult=True, pending="attachments")
+@hookspec(kind="provider", on_error="raise", firstresult=True)
 def hermes_attachment_store(folder: str) -> AttachmentStore | None:
     """Return where the bytes of attachments are kept, or ``None`` for the built-in folder.
 
-    Called once when the profile opens. Stops at the first result. Fails closed.
+    Called once, when attachments are first needed. Stops at the first result. Fails closed.
 
     :param folder: folder of the profile, private to it.
+    :returns: a store that passes ``AttachmentStoreSuite``.
 
     .. versionadded:: 0.1
     """

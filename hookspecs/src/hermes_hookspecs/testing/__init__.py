@@ -21,38 +21,50 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes_hookspecs.testing.agents import ScriptedAgent as ScriptedAgent
+    from hermes_hookspecs.testing.attachments import AttachmentStoreSuite as AttachmentStoreSuite
     from hermes_hookspecs.testing.clock import FakeClock as FakeClock
+    from hermes_hookspecs.testing.compression import CompressionSuite as CompressionSuite
+    from hermes_hookspecs.testing.compression import SummariserSuite as SummariserSuite
     from hermes_hookspecs.testing.keys import KeyBuilderSuite as KeyBuilderSuite
     from hermes_hookspecs.testing.machine import StoreMachine as StoreMachine
     from hermes_hookspecs.testing.plugins import PluginSuite as PluginSuite
     from hermes_hookspecs.testing.plugins import assert_signatures as assert_signatures
+    from hermes_hookspecs.testing.resets import ResetPolicySuite as ResetPolicySuite
     from hermes_hookspecs.testing.scene import Scene as Scene
     from hermes_hookspecs.testing.search import SearchIndexSuite as SearchIndexSuite
     from hermes_hookspecs.testing.storage import StorageSuite as StorageSuite
 
 __all__ = [
+    "AttachmentStoreSuite",
+    "CompressionSuite",
     "FakeClock",
     "KeyBuilderSuite",
     "PluginSuite",
+    "ResetPolicySuite",
     "Scene",
     "ScriptedAgent",
     "SearchIndexSuite",
     "StorageSuite",
     "StoreMachine",
+    "SummariserSuite",
     "assert_signatures",
 ]
 
 _ROOMS = {
+    "AttachmentStoreSuite": "attachments",
+    "CompressionSuite": "compression",
     "FakeClock": "clock",
     "FindingSender": "platform",
     "KeyBuilderSuite": "keys",
     "PluginSuite": "plugins",
     "RecordingSender": "platform",
+    "ResetPolicySuite": "resets",
     "Scene": "scene",
     "ScriptedAgent": "agents",
     "SearchIndexSuite": "search",
     "StorageSuite": "storage",
     "StoreMachine": "machine",
+    "SummariserSuite": "compression",
     "assert_signatures": "plugins",
 }
 
@@ -65,11 +77,14 @@ def _rewrite_asserts() -> None:
         return
     rooms = (
         "agreement",
+        "attachments",
         "completeness",
+        "compression",
         "keys",
         "machine",
         "play",
         "plugins",
+        "resets",
         "scene",
         "search",
         "search_corpus",

@@ -85,12 +85,16 @@ def _wake(waiter: Future[None]) -> None:
 class ScriptedAgent:
     """An :class:`~hermes_hookspecs.ports.agent.Agent` that follows a script.
 
-    :param script: steps of every turn, in order. name, model: as the port says.
+    :param script: steps of every turn, in order. name, model, steers: as the port says; the steps of this module never
+        ask for steered messages.
     """
 
-    def __init__(self, *script: Step, name: str = "scripted", model: str | None = "fake-1") -> None:
+    def __init__(
+        self, *script: Step, name: str = "scripted", model: str | None = "fake-1", steers: bool = False
+    ) -> None:
         self.name = name
         self.model = model
+        self.steers = steers
         self.turns: list[TurnContext] = []
         """What each turn was given, oldest first."""
         self.finished = 0

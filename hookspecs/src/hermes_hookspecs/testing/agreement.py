@@ -23,7 +23,7 @@ from hermes_hookspecs.testing.scene import ALL, source_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hermes_hookspecs.ids import DeliveryId, LineageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.ids import DeliveryId, LineageId, MessageId, SessionId, SessionKey, TurnId
     from hermes_hookspecs.operations import Operation
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.source import Entrance
@@ -156,6 +156,9 @@ class Side:
         kind = type(value).__name__
         if kind in {"InboxItem", "AcceptResult"}:
             fields["id"] = self._inbox_place(getattr(value, "id"))  # noqa: B009 (two kinds of value have it)
+        if kind == "Session":
+            kept: MessageId | None = getattr(value, "kept_from")  # noqa: B009 (the kind is known by its name)
+            fields["kept_from"] = None if kept is None else self._place(kept)
         if kind == "Turn":
             fields["inbox_ids"] = [self._inbox_place(each) for each in getattr(value, "inbox_ids")]  # noqa: B009
         return (kind, fields)
@@ -240,6 +243,8 @@ class Side:
             (store.work(one, limit=1), store.unrouted(one, limit=1), store.controls(one, limit=1)),
             store.quarantined(),
             store.quarantined(limit=1),
+            [store.controls_of_key(key) for key in known.keys],
+            store.attended(),
             sorted(store.servers(), key=lambda each: (str(each.entrance), each.since, each.holder.pid)),
         )
 

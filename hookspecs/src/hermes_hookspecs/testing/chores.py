@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
 from hermes_hookspecs import operations as ops
+from hermes_hookspecs.ids import MessageId, SessionId
 from hermes_hookspecs.inbox import CONTROL, MESSAGE, InboxDraft
+from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, MessageDraft
 from hermes_hookspecs.source import Entrance, KeyPolicy
 from hermes_hookspecs.testing.play import Play
-from hermes_hookspecs.testing.scene import holder_at, source_at
+from hermes_hookspecs.testing.scene import ALL, holder_at, source_at
 from hermes_hookspecs.testing.strategies import ENTRANCES, drafts_in, flags, keys, numbers, titles, updates
 
 if TYPE_CHECKING:
@@ -128,6 +130,40 @@ class ChoreRules(Play):
             "flags": ops.SetFlags(lineage_id=lineage_id, now=self.now, pinned=True),
         }
         return effects[name]
+
+    # compression
+    @precondition(lambda self: self.fences)
+    @rule(
+        back=st.sampled_from([0, 0, 0, 1]),
+        row=numbers,
+        at_tip=st.sampled_from([True, True, False]),
+        kind=st.sampled_from([KIND_SUMMARY, KIND_SUMMARY, KIND_SUMMARY, "", None]),
+        undo=flags,
+        finish=flags,
+    )
+    def compress(self, *, back: int, row: int, at_tip: bool, kind: str | None, undo: bool, finish: bool) -> None:
+        """Let a lineage go on in a child that keeps the rows from one of them on."""
+        fence, child = self.some_fence(back), SessionId(self.fresh())
+        lineage = self.oracle.lineage(fence.lineage_id, ALL)
+        tip = lineage.tip if lineage is not None and at_tip else SessionId("gone")
+        summary = None if kind is None else MessageDraft(role=SYSTEM, content="in short", kind=kind, timestamp=0)
+
+        def build(side: Side) -> ops.Compress:
+            rows = side.store.messages(fence.lineage_id, ALL)
+            return ops.Compress(
+                fence=fence,
+                expected=tip,
+                session_id=child,
+                kept_from=rows[-1 - row % len(rows)].id if rows else MessageId(1_000_000_000),
+                now=self.now,
+                summary=summary,
+                reason=ops.UNCOMPRESSION if undo else ops.COMPRESSION,
+                finish=finish,
+            )
+
+        operations = {side: build(side) for side in self.sides}  # a repetition names the same rows
+        if isinstance(self.run(operations.__getitem__), tuple | list):
+            self.known.sessions.append(child)
 
     # state
     @rule(chosen=st.lists(updates, min_size=1, max_size=2), number=st.none() | numbers, ttl=st.none() | st.just(1500))

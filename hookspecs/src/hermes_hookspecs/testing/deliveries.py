@@ -221,4 +221,4 @@ class DeliveryRules(Play):
         if drop:
             self.run(lambda side: ops.DropDelivery(delivery_id=row(side), now=self.now, presumed_dead=presumed))
         else:
-            self.run(lambda side: ops.RetryDelivery(delivery_id=row(side), now=self.now))
+            self.run(lambda side: ops.RetryDelivery(delivery_id=row(side), now=self.now, presumed_dead=presumed))

@@ -12,7 +12,7 @@ from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import input_lines, input_text, is_terminal, width_of
 from hermes_cli.terminal import terminal_source, transient_source
 from hermes_cli.times import ago, counted
-from hermes_cli.unanswered import send_again
+from hermes_cli.unanswered import what_next
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _summary(conversation: Conversation) -> str:
 
 def _hint(conversation: Conversation, lineage_id: LineageId) -> str:
     app = conversation.app
-    return send_again(app.store.turns(lineage_id, operator()), app.turn_state(lineage_id))
+    return what_next(app, lineage_id, app.store.turns(lineage_id, operator()), app.turn_state(lineage_id))
 
 
 def recap_text(conversation: Conversation, width: int) -> str:
@@ -137,7 +137,7 @@ def recap_text(conversation: Conversation, width: int) -> str:
     if not recap.entries and not recap.earlier:
         return _summary(conversation)
     lines = draw_recap(recap, safe_line(lineage.title or ""), safe_line(lineage.tip), width)
-    hint = send_again(turns, conversation.app.turn_state(lineage.id))
+    hint = what_next(conversation.app, lineage.id, turns, conversation.app.turn_state(lineage.id))
     return "\n".join([*lines, *wrap(hint, width)] if hint else lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from hermes_hookspecs.turns import DONE
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Coroutine, Iterator
     from typing import TextIO, TypeVar
 
     from hermes_hookspecs.ports.app import App, TurnResult
@@ -29,6 +30,8 @@ _LEAVE_HELP = ("/quit", "leave; Ctrl-D does too")
 """What ``/help`` says here besides the commands that are the same on every entrance."""
 _PATIENCE_S = 0.4
 """Seconds of silence before the status line shows up."""
+_WAITING = "waiting for "
+"""How the label of a turn begins that waits for another one."""
 
 
 class Leave(Exception):
@@ -263,18 +266,31 @@ class Conversation:
             return None
         import asyncio
 
-        return asyncio.get_running_loop().create_task(_tick(self.status, printer, self.app.clock.monotonic))
+        return asyncio.get_running_loop().create_task(self._tick(printer))
 
+    async def _tick(self, printer: AnswerPrinter) -> None:
+        """Keep the status line up to date until cancelled."""
+        import asyncio
 
-async def _tick(status: StatusLine, printer: AnswerPrinter, monotonic: Callable[[], float]) -> None:
-    import asyncio
+        monotonic = self.app.clock.monotonic
+        began = monotonic()
+        await asyncio.sleep(_PATIENCE_S)
+        while True:
+            if not printer.writing:
+                label, seconds = printer.label or "thinking", f"{monotonic() - began:.0f} s"
+                if self._waits(label):  # who it is may be long: what to do stands before it
+                    whom = label.removeprefix(_WAITING)
+                    self.status.show(f"... waiting {seconds} (Ctrl-C only stops the waiting) for {whom}")
+                else:
+                    self.status.show(f"... {label} {seconds} (Ctrl-C stops)")
+            await asyncio.sleep(1)
 
-    began = monotonic()
-    await asyncio.sleep(_PATIENCE_S)
-    while True:
-        if not printer.writing:
-            status.show(f"... {printer.label or 'thinking'} {monotonic() - began:.0f} s (Ctrl-C stops)")
-        await asyncio.sleep(1)
+    def _waits(self, label: str) -> bool:
+        """Return whether somebody else's turn is in the way, which Ctrl-C here does not stop."""
+        if not label.startswith(_WAITING) or self.entry is None:
+            return False
+        lease = self.app.store.lease(self.entry.lineage_id)
+        return lease is not None and lease.holder is not None and lease.holder.pid != os.getpid()
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:

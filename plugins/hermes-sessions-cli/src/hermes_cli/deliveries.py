@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from hermes_cli.columns import clip, layout
+from hermes_cli.columns import clip, layout, wrap
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import is_terminal
-from hermes_cli.times import ago, counted, utc_time
+from hermes_cli.times import ago, until, utc_time
 from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.ids import DeliveryId
+from hermes_hookspecs.outbox import SENDING, SENT, WAITING
 from hermes_hookspecs.source import Entrance
 
 if TYPE_CHECKING:
@@ -25,8 +26,15 @@ DEFAULT_LIMIT = 50
 MOST = 1_000_000
 _UNDONE = ("waiting", "sending", "failed")
 _FAILED = ("failed",)
-_ERROR = 40
-"""Most columns of an error on a terminal."""
+_TEXT = 60
+"""Most columns of a text in a pipe, where a delivery is one line."""
+_LONGEST = 1000
+"""Most characters of a text that are looked at for its line."""
+_INDENT = "    "
+_RIGHT = frozenset({0, 4})
+_PLACES = 3
+"""Most places that a question names."""
+_RETRIED = "is sent as soon as its turn comes and its account may send"
 
 
 def list_deliveries(call: CliCall) -> int:
@@ -55,24 +63,31 @@ def list_deliveries(call: CliCall) -> int:
 
 
 def _table(call: CliCall, found: Sequence[Delivery]) -> list[str]:
+    """Return the lines: in a pipe one a delivery, on a terminal with the text, and what went wrong, below it."""
     width, now = call.width, call.app.clock.now()
-    cells = [["NO", "TO", "TEXT", "STATUS", "FAILURES", "STORED", "ERROR"]]
+    cells = [["NO", "TO", "STATUS", "PARTS", "FAILURES", "STORED", "DUE"]]
+    texts = [("TEXT", "ERROR")]
     for one in found:
-        error = safe_line(one.error) or "-"
-        cells.append(
-            [
-                str(one.id),
-                _place(one),
-                safe_line(one.text) or "-",
-                _status(one),
-                str(one.failures),
-                utc_time(one.created_at) if width is None else ago(now, one.created_at),
-                error if width is None else clip(error, _ERROR),
-            ]
-        )
-    if not any(line[-1] != "-" for line in cells[1:]):
-        cells = [line[:-1] for line in cells]
-    return layout(cells, width=width, giving=2, right=frozenset({0, 4}))
+        waits = one.status == WAITING
+        if width is None:
+            times = utc_time(one.created_at), utc_time(one.due_at) if waits else "-"
+        else:
+            times = ago(now, one.created_at), until(now, one.due_at) if waits and not one.awaits_inbound else "-"
+        cells.append([str(one.id), _place(one), _status(call, one), _parts(one), str(one.failures), *times])
+        text = clip(safe_line(one.text[:_LONGEST]), _TEXT if width is None else width - len(_INDENT))
+        error = safe_line(one.error)
+        texts.append((text or "-", error or "-"))
+    if width is None:
+        whole = [[*cell, *pair] for cell, pair in zip(cells, texts, strict=True)]
+        return layout(whole, width=None, giving=1, right=_RIGHT)
+    lines: list[str] = []
+    for at, line in enumerate(layout(cells, width=width, giving=1, right=_RIGHT)):
+        lines.append(line)
+        if at:
+            text, error = texts[at]
+            lines.append(_INDENT + text)
+            lines += [_INDENT + each for each in (wrap(error, width - len(_INDENT)) if error != "-" else ())]
+    return lines
 
 
 def _place(one: Delivery) -> str:
@@ -83,13 +98,23 @@ def _place(one: Delivery) -> str:
     return safe_line(" ".join(filter(None, parts)))
 
 
-def _status(one: Delivery) -> str:
+def _status(call: CliCall, one: Delivery) -> str:
     words = (
         one.status,
+        "sender died" if one.status == SENDING and call.app.outbox.has_dead_sender(one) else "",
         "until they write" if one.awaits_inbound else "",
         "perhaps twice" if one.is_possible_repeat else "",
     )
     return ", ".join(filter(None, words))
+
+
+def _parts(one: Delivery) -> str:
+    """Return how many parts went out, and of how many: ``1/3``."""
+    return f"{_sent_parts(one)}/{len(one.parts)}" if one.parts else "-"
+
+
+def _sent_parts(one: Delivery) -> int:
+    return sum(part.sent_at is not None for part in one.parts)
 
 
 def _record(one: Delivery) -> dict[str, object]:
@@ -112,7 +137,7 @@ def _record(one: Delivery) -> dict[str, object]:
         "user_id": target.user_id,
         "text": one.text,
         "parts": len(one.parts),
-        "parts_sent": sum(part.sent_at is not None for part in one.parts),
+        "parts_sent": _sent_parts(one),
         "possible_repeat": one.is_possible_repeat,
         "attempt": one.attempt,
         "failures": one.failures,
@@ -125,17 +150,27 @@ def _record(one: Delivery) -> dict[str, object]:
 
 
 def retry(call: CliCall) -> int:
-    """Let deliveries be sent as soon as their turn comes."""
-    return _each(call, _chosen(call), call.app.outbox.retry, "is sent as soon as its turn comes")
+    """Let deliveries be sent as soon as their turn comes and their account may send."""
+    return _each(call, _chosen(call), call.app.outbox.retry, lambda _one: _RETRIED)
 
 
 def drop(call: CliCall) -> int:
     """Never send deliveries, after a question or with ``--yes``."""
     numbers = _chosen(call)
-    if numbers and not call.values["yes"] and not _is_meant(call, numbers):
+    there = [found for found in map(call.app.store.delivery, numbers) if found is not None and found.status != SENT]
+    if there and not call.values["yes"] and not _is_meant(call, there):
         print("nothing was dropped", file=call.err)
         return 1
-    return _each(call, numbers, call.app.outbox.drop, "is never sent")
+    return _each(call, numbers, call.app.outbox.drop, _dropped)
+
+
+def _dropped(one: Delivery) -> str:
+    """Return what a drop did; of a delivery that went out in part, only the rest can be kept back."""
+    sent, count = _sent_parts(one), len(one.parts)
+    if not sent:
+        return "is never sent"
+    rest = f"part {count} is" if sent + 1 == count else f"parts {sent + 1}\N{EN DASH}{count} are"
+    return f"went out in part: {rest} not sent any more"
 
 
 def _chosen(call: CliCall) -> list[DeliveryId]:
@@ -147,7 +182,9 @@ def _chosen(call: CliCall) -> list[DeliveryId]:
     wrong = next((word for word in words if not (word.isascii() and word.isdigit())), None)
     if wrong is not None:
         raise usage_error(f"{wrong!r} is no number of a delivery; `hermes outbox list` shows them")
-    if bool(words) == bool(call.values["failed"]):
+    if words and call.values["failed"]:
+        raise usage_error("give numbers of deliveries or --failed, not both", "option --failed")
+    if not words and not call.values["failed"]:
         raise usage_error("give numbers of deliveries, or --failed for all that failed")
     if words:
         return [DeliveryId(int(word)) for word in dict.fromkeys(words)]
@@ -155,8 +192,10 @@ def _chosen(call: CliCall) -> list[DeliveryId]:
     return [one.id for one in reversed(call.app.outbox.list(statuses=_FAILED, limit=MOST))]
 
 
-def _is_meant(call: CliCall, numbers: Sequence[DeliveryId]) -> bool:
-    what = counted(len(numbers), "message")
+def _is_meant(call: CliCall, found: Sequence[Delivery]) -> bool:
+    places = list(dict.fromkeys(map(_place, found)))
+    shown = ", ".join(places[:_PLACES]) + (f" and {len(places) - _PLACES} more places" if places[_PLACES:] else "")
+    what = f"{len(found)} {'delivery' if len(found) == 1 else 'deliveries'} to {shown}"
     if not (is_terminal(sys.stdin) and is_terminal(call.err)):
         from hermes_cli.parser import usage_error
 
@@ -165,7 +204,12 @@ def _is_meant(call: CliCall, numbers: Sequence[DeliveryId]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _each(call: CliCall, numbers: Sequence[DeliveryId], change: Callable[[DeliveryId], Delivery], became: str) -> int:
+def _each(
+    call: CliCall,
+    numbers: Sequence[DeliveryId],
+    change: Callable[[DeliveryId], Delivery],
+    became: Callable[[Delivery], str],
+) -> int:
     """Change one after the other; one that cannot be changed keeps the others from nothing."""
     changed, status = [], 0
     for number in numbers:
@@ -173,11 +217,11 @@ def _each(call: CliCall, numbers: Sequence[DeliveryId], change: Callable[[Delive
             one = change(number)
         except HermesError as error:
             print(f"hermes: {safe_line(str(error))}", file=call.err)
-            status = status or error.exit_code
+            status = status or _exit_code(call, number, error)
             continue
         changed.append(one)
         if not call.values["json"]:
-            print(f"{number} to {_place(one)} {became}", file=call.err)
+            print(f"{number} to {_place(one)} {became(one)}", file=call.err)
     if call.values["json"]:
         from hermes_cli.records import print_json
 
@@ -185,3 +229,9 @@ def _each(call: CliCall, numbers: Sequence[DeliveryId], change: Callable[[Delive
     elif not numbers:
         print("nothing failed", file=call.err)
     return status
+
+
+def _exit_code(call: CliCall, number: DeliveryId, error: HermesError) -> int:
+    """Return the status of a refusal; what was sent stays sent, so that is no *try again later*."""
+    found = call.app.store.delivery(number)
+    return HermesError.exit_code if found is not None and found.status == SENT else error.exit_code

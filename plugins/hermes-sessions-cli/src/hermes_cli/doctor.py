@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_cli.answers import StatusLine
+from hermes_cli.columns import display_width, wrap
 from hermes_cli.log_lines import muted
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import width_of
@@ -50,7 +51,8 @@ def run(call: CliCall) -> int:
         print_json(call.out, _record(result))
     else:
         for line in _lines(result):
-            print(line, file=call.out)
+            for each in _fitted(line, call.width):
+                print(each, file=call.out)
     return 0 if _is_sound(result) else 1
 
 
@@ -76,6 +78,15 @@ def _lines(result: Examination) -> Iterator[str]:
 
 def _line(word: str, text: str) -> str:
     return f"{word:<{_MARGIN}}{text}"
+
+
+def _fitted(line: str, width: int | None) -> list[str]:
+    """Return a line as it fits the terminal: broken between words, the rest below the text of the first."""
+    if width is None or display_width(line) <= width:
+        return [line]
+    word, text = line[:_MARGIN], line[_MARGIN:]
+    first, *others = wrap(text, width - _MARGIN)
+    return [word + first, *(" " * _MARGIN + each for each in others)]
 
 
 def _finding_text(finding: Finding) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CliFrontEnd"]
 
+DEFAULT_PROFILE = "default"
+"""The profile whose folder is the home itself."""
 EXIT_USAGE = 2
 EXIT_SOFTWARE = 70
 EXIT_OUTPUT = 74
@@ -141,12 +143,24 @@ class _Program:
             _show_log_lines()
         function = _function(command)
         call = CliCall(app=app, values=values, out=self._out, err=self._err, width=self._width)
+        self._note_moved_store(values, app)
         if command is CHAT:
             self._notices(app)  # before the first question, not behind the last answer
         status = function(call)
         self._out.flush()
         self._notices(app)
         return status
+
+    def _note_moved_store(self, values: Mapping[str, object], app: App) -> None:
+        """Say that the store is not where programs had it: opening makes a new one, which looks like lost history."""
+        folder = app.home if app.profile == DEFAULT_PROFILE else os.path.join(app.home, "profiles", app.profile)
+        path = str(values["db"]) if values.get("db") is not None else os.path.join(folder, "state.db")
+        if os.path.lexists(path) or not os.path.exists(f"{path}-open"):
+            return
+        from hermes_cli.safe_text import safe_line
+
+        what = f"{path} is gone, though {os.path.basename(path)}-open says that there was one"
+        _say(self._err, safe_line(f"hermes: {what}; a new store begins. If you moved it, put it back first"))
 
     def _notices(self, app: App) -> None:
         notices = app.notices()

@@ -95,11 +95,16 @@ def program_help(commands: Sequence[CliCommand], default: CliCommand, width: int
         "",
         *wrap("Talk to an agent, leave, come back, and find what was said.", room),
     ]
-    pairs = [(" ".join(command.path), command.summary) for command in commands]
-    lines += _section("commands:", pairs, room)
+    lines += _section("commands:", [(" ".join(one.path), one.summary) for one in _by_first_word(commands)], room)
     lines += _section(
         f"options of `hermes {' '.join(default.path)}`:", [_option(each) for each in default.options], room
     )
     lines += _section("options of every command:", [_option(option) for option in GLOBAL_OPTIONS], room)
     lines += ["", "`hermes COMMAND --help` says more."]
     return "\n".join(lines)
+
+
+def _by_first_word(commands: Sequence[CliCommand]) -> list[CliCommand]:
+    """Return commands in their order, but those that begin with the same word behind the first of them."""
+    words = list(dict.fromkeys(command.path[0] for command in commands))
+    return sorted(commands, key=lambda command: words.index(command.path[0]))

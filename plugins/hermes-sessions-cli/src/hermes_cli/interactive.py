@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["talk"]
 
 _PROMPT = "> "
+_TYPED_AHEAD_S = 0.25
+"""Seconds of a prompt within which a line was typed before it: while the answer was written nobody read it."""
 
 
 def talk(conversation: Conversation, call: CliCall) -> int:
@@ -35,7 +37,10 @@ def talk(conversation: Conversation, call: CliCall) -> int:
 
 
 async def _talk(conversation: Conversation, call: CliCall, session: PromptSession[str]) -> None:
+    monotonic = conversation.app.clock.monotonic
+    answered = False
     while True:
+        asked_at = monotonic()
         try:
             text = await session.prompt_async(_PROMPT)
         except EOFError:
@@ -43,6 +48,9 @@ async def _talk(conversation: Conversation, call: CliCall, session: PromptSessio
         except KeyboardInterrupt:
             continue
         if not text.strip():
+            continue
+        if answered and text.strip().lower() == "/stop" and monotonic() - asked_at < _TYPED_AHEAD_S:
+            conversation.complain("/stop came too late: the answer is complete; Ctrl-C stops one while it is written")
             continue
         before = None if conversation.entry is None else conversation.entry.lineage_id
         try:
@@ -52,6 +60,7 @@ async def _talk(conversation: Conversation, call: CliCall, session: PromptSessio
         except (LeaseBusy, StoreBusy) as error:
             conversation.complain(str(error))  # nothing was kept of the message; the person may try again
             continue
+        answered = said is not None and said.result is not None
         if said is None:
             print("(stopped)", file=call.err, flush=True)
         elif said.result is None and conversation.entry is not None and conversation.entry.lineage_id != before:

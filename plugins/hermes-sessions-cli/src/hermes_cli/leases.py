@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_cli.columns import clip, layout
+from hermes_cli.columns import display_width, layout
 from hermes_cli.safe_text import safe_line
 from hermes_cli.times import ago, utc_time
 
@@ -18,8 +18,8 @@ __all__ = ["run"]
 
 _STATES = {True: "running", False: "process is gone", None: "unknown host"}
 """What is known of the holder's process from here."""
-_HOLDER = 48
-"""Most columns of a holder on a terminal."""
+_HOLDER = 2
+"""Which column the holder is; where a line has no room for it, it gets one of its own."""
 
 
 def run(call: CliCall) -> int:
@@ -48,13 +48,19 @@ def _table(call: CliCall, rows: Sequence[LeaseRow]) -> list[str]:
             [
                 safe_line(row.lease.lineage_id if row.lineage is None else row.lineage.tip),
                 safe_line((row.lineage.title if row.lineage is not None else None) or "-"),
-                holder if width is None else clip(holder, _HOLDER),
+                holder,
                 when,
                 _STATES[row.lives],
                 str(row.waiting),
             ]
         )
-    return layout(cells, width=width, giving=1, right=frozenset({5}))
+    lines = layout(cells, width=width, giving=1, right=frozenset({5}))
+    if width is None or all(display_width(line) <= width for line in lines):
+        return lines
+    holders = [f"    {line[_HOLDER]}" for line in cells]
+    others = [line[:_HOLDER] + line[_HOLDER + 1 :] for line in cells]
+    lines = layout(others, width=width, giving=1, right=frozenset({4}))
+    return [line for pair in zip(lines, holders, strict=True) for line in pair]
 
 
 def _record(row: LeaseRow) -> dict[str, object]:

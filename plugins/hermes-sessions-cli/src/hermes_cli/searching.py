@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING
 
 from hermes_cli.answers import StatusLine
 from hermes_cli.parser import usage_error
-from hermes_cli.safe_text import safe_line, safe_text
+from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import width_of
-from hermes_cli.times import counted, local_time
-from hermes_hookspecs.ports.search import BROWSE, DISCOVER, HIT_END, HIT_START, READ
+from hermes_cli.times import counted
+from hermes_hookspecs.ports.search import DISCOVER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hermes_hookspecs.cli import CliCall
-    from hermes_hookspecs.ports.search import FoundSession, SearchAnswer, ShownMessage
 
 __all__ = ["index_rebuild", "index_status", "index_verify", "run"]
 
 NOTHING_FOUND = 1
 _BUDGET_S = 10.0
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_BOLD, _PLAIN = "\x1b[1;33m", "\x1b[0m"
+_NO_INDEX = "scan"
+"""Name of what stands in where no index is installed, or none opens: it reads the rows one by one."""
 
 
 def run(call: CliCall) -> int:
@@ -58,7 +56,9 @@ def run(call: CliCall) -> int:
 
         print_json(call.out, plain(answer))
     else:
-        for line in _lines(answer, full=bool(values["full"]), colours=call.width is not None):
+        from hermes_cli.found import found_lines
+
+        for line in found_lines(answer, full=bool(values["full"]), width=call.width):
             print(line, file=call.out)
     call.out.flush()
     nothing = answer.mode == DISCOVER and not answer.results
@@ -83,8 +83,10 @@ def index_status(call: CliCall) -> int:
 
 
 def index_rebuild(call: CliCall) -> int:
-    """Make the index anew, with progress on a terminal."""
+    """Make the index anew, with progress on a terminal; status 1 where there is none."""
     index = call.app.search_index
+    if _is_missing(call, index.name, {"index": None, "messages": 0}):
+        return 1
     line = StatusLine(call.err, width_of(call.err))
 
     def progress(done: int, total: int) -> None:
@@ -105,7 +107,10 @@ def index_rebuild(call: CliCall) -> int:
 
 def index_verify(call: CliCall) -> int:
     """Print what is wrong with the index; status 1 where an error or a warning is."""
-    findings = call.app.search_index.verify()
+    index = call.app.search_index
+    findings = index.verify()
+    if not findings and _is_missing(call, index.name, []):
+        return 0
     if call.values["json"]:
         from hermes_cli.records import print_json
 
@@ -124,59 +129,16 @@ def index_verify(call: CliCall) -> int:
     return 1 if any(one.severity != "note" for one in findings) else 0
 
 
-# --- printing
+def _is_missing(call: CliCall, name: str, record: object) -> bool:
+    """Say, and return, that there is no index. record: what ``--json`` prints then."""
+    if name != _NO_INDEX:
+        return False
+    if call.values["json"]:
+        from hermes_cli.records import print_json
 
-
-def _lines(answer: SearchAnswer, *, full: bool, colours: bool) -> Iterator[str]:
-    for at, found in enumerate(answer.results):
-        if at and answer.mode != BROWSE:
-            yield ""
-        yield _heading(found)
-        if answer.mode == DISCOVER:
-            yield f"    {found.matched_role}, message {found.match_message_id}: {_marked(found.snippet, colours)}"
-            if full:
-                yield from _messages(found.messages)
-        elif answer.mode == READ:
-            yield from _messages(found.messages)
-        elif answer.mode != BROWSE:
-            yield from _more(found.messages_before, "before")
-            yield from _messages(found.messages)
-            yield from _more(found.messages_after, "behind")
-
-
-def _heading(found: FoundSession) -> str:
-    name = found.title or found.preview
-    shown = f"{found.session_id}  {name}" if name else found.session_id
-    facts = f"{found.source}, {local_time(found.last_active)}, {counted(found.message_count, 'message')}"
-    return f"{safe_line(shown)}  ({safe_line(facts)})"
-
-
-def _messages(rows: tuple[ShownMessage, ...]) -> Iterator[str]:
-    """Yield rows, each behind its role and id, so that no text can pass for another row."""
-    for row in rows:
-        sign = ">" if row.anchor else " "
-        name = f"{row.role} {row.tool_name}" if row.tool_name else row.role
-        lines = safe_text(row.content).split("\n")
-        yield f"  {sign} [{row.message_id}] {safe_line(name)}> {lines[0]}".rstrip()
-        yield from (f"        {line}".rstrip() for line in lines[1:])
-        for tool, arguments in row.tool_calls:
-            yield f"        calls {safe_line(tool)} {safe_line(arguments)}".rstrip()
-
-
-def _more(count: int, where: str) -> Iterator[str]:
-    if count:
-        yield f"    ... {counted(count, 'message')} {where} ..."
-
-
-def _marked(snippet: str, colours: bool) -> str:
-    """Return a snippet with its hits in colour on a terminal, between ``>>>`` and ``<<<`` elsewhere."""
-    start, end = (_BOLD, _PLAIN) if colours else (">>>", "<<<")
-    before, *parts = snippet.replace("\n", " ").split(HIT_START)
-    pieces = [safe_text(before)]
-    for part in parts:
-        hit, _, rest = part.partition(HIT_END)
-        pieces += (start, safe_text(hit), end, safe_text(rest))
-    return "".join(pieces)
+        print_json(call.out, record)
+    print("there is no search index; every search reads the rows one by one", file=call.err)
+    return True
 
 
 # --- values

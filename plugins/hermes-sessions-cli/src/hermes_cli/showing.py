@@ -8,7 +8,7 @@ from hermes_cli.entrances import Entrances
 from hermes_cli.listing import account_text
 from hermes_cli.safe_text import safe_line, safe_text
 from hermes_cli.times import counted, local_time
-from hermes_cli.unanswered import RUNNING, send_again
+from hermes_cli.unanswered import RUNNING, what_next
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ _ARGUMENTS = 200
 
 def run(call: CliCall) -> int:
     """Print what is known of a conversation, and its transcript, oldest message first."""
+    if call.values["context"]:
+        from hermes_cli.contexts import run as run_context
+
+        return run_context(call)
     found = call.app.resolve(str(call.values["ref"]), operator())
     last = call.values["last"]
     count = last if isinstance(last, int) else None
@@ -50,7 +54,7 @@ def run(call: CliCall) -> int:
         print(f"\n... {counted(earlier, 'earlier message')} ...", file=call.out)
     for line in transcript_lines(rows, entrances, [segment.id for segment in segments]):
         print(line, file=call.out)
-    hint = send_again(turns, state)
+    hint = what_next(call.app, lineage.id, turns, state)
     if hint:
         call.out.flush()
         print(hint, file=call.err)

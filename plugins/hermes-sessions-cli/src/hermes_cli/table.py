@@ -76,9 +76,15 @@ COMMANDS: Final = (
             CliOption(
                 names=("--last", "-n"), kind="int", least=0, most=10**9, metavar="N", help="Only the last N messages."
             ),
+            CliOption(
+                names=("--context",), kind="flag", help="What a model would be sent now, and what repair made of it."
+            ),
             _JSON,
         ),
-        details="The entrance (platform, account, person) is named wherever it changes.",
+        details=(
+            "The entrance (platform, account, person) is named wherever it changes. With --context: the parts of the "
+            "prompt, about how many tokens, what is left out, what repair changed and why, then all of it."
+        ),
     ),
     CliCommand(
         path=("sessions", "rename"),
@@ -157,6 +163,14 @@ COMMANDS: Final = (
         ),
     ),
     CliCommand(
+        path=("reset", "explain"),
+        group_summary="When conversations end by themselves.",
+        summary="Say when a conversation ends by itself, and which setting says so; changes nothing.",
+        run="hermes_cli.resetting:explain",
+        arguments=(CliArgument(name="ref", help="Session key, session id, title, or a beginning of an id."),),
+        options=(_JSON,),
+    ),
+    CliCommand(
         path=("leases",),
         summary="List the turns that run, who runs them, and whether that process lives.",
         run="hermes_cli.leases:run",
@@ -189,7 +203,7 @@ COMMANDS: Final = (
     ),
     CliCommand(
         path=("outbox", "retry"),
-        summary="Let answers be sent as soon as their turn comes.",
+        summary="Let answers be sent as soon as their turn comes and their account may send.",
         run="hermes_cli.deliveries:retry",
         arguments=(_NUMBERS,),
         options=(CliOption(names=("--failed",), kind="flag", help="All that failed."), _JSON),

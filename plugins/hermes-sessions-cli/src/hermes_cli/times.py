@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["ago", "counted", "local_time", "size_text", "utc_time"]
+__all__ = ["ago", "counted", "local_time", "size_text", "until", "utc_time"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -41,6 +41,17 @@ def ago(now_ms: int, at_ms: int) -> str:
     if seconds < 30 * _DAY:
         return f"{seconds // _DAY} d ago"
     return _stamp(at_ms, "%Y-%m-%d", local=True)
+
+
+def until(now_ms: int, at_ms: int) -> str:
+    """Return how long it is to a moment: ``now``, ``in 12 s``, ``in 5 min``, ``in 3 h``, ``in 2 d``; rounded up."""
+    seconds = -((now_ms - at_ms) // 1000)
+    if seconds <= 0:
+        return "now"
+    for size, sign in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds > 2 * size:
+            return f"in {-(-seconds // size)} {sign}"
+    return f"in {seconds} s"
 
 
 def counted(number: int, noun: str) -> str:

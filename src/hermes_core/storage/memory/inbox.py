@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_core.storage.memory import lineages, routes, titles, turns
+from hermes_core.storage.memory import compression, lineages, routes, titles, turns
 from hermes_core.storage.memory.outbox import wake_deliveries
 from hermes_core.storage.memory.plugin_state import write_state
 from hermes_hookspecs.errors import Conflict
@@ -22,7 +22,7 @@ from hermes_hookspecs.inbox import (
     AcceptResult,
     InboxItem,
 )
-from hermes_hookspecs.operations import BindRoute, ReleaseRoute, Rename, Revoke, SetFlags
+from hermes_hookspecs.operations import BindRoute, Compress, ReleaseRoute, Rename, Revoke, SetFlags
 from hermes_hookspecs.operations.outcomes import outcome_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def _accept_one(tables: Tables, draft: InboxDraft, operation: Accept) -> AcceptR
     for identity in draft.identities:
         known = tables.identities.get(identity)
         if known is not None:
+            _remember(tables, known, draft.identities)
             return AcceptResult(id=known, duplicate=True)
     route = tables.routes.get(draft.session_key)
     routed = None if route is None else route.lineage_id
@@ -66,10 +67,22 @@ def _refusal(tables: Tables, draft: InboxDraft, lineage_id: LineageId | None, ma
         runs = lease is not None and lease.holder is not None
         if runs or tables.pending(lineage_id=lineage_id):
             return "busy"
-    queued = draft.kind != CONTROL and not draft.error
-    if queued and len(tables.pending(key=draft.session_key)) >= max_waiting:
-        return f"{max_waiting} messages wait already"
-    return ""
+    if draft.error:
+        return ""
+    if draft.kind == CONTROL:
+        waiting, what = tables.pending_controls(draft.session_key), "commands"
+    else:
+        waiting, what = tables.pending(key=draft.session_key), "messages"
+    return f"{max_waiting} {what} wait already" if len(waiting) >= max_waiting else ""
+
+
+def _remember(tables: Tables, inbox_id: InboxId, identities: tuple[str, ...]) -> None:
+    """Learn the identities of a duplicate that nobody has yet."""
+    fresh = tuple(one for one in dict.fromkeys(identities) if one not in tables.identities)
+    if fresh:
+        item = tables.inbox[inbox_id]
+        tables.inbox[inbox_id] = attrs.evolve(item, identities=item.identities + fresh)
+        tables.identities.update(dict.fromkeys(fresh, inbox_id))
 
 
 def _store(tables: Tables, draft: InboxDraft, lineage_id: LineageId | None) -> InboxId:
@@ -134,4 +147,6 @@ def _run_effect(tables: Tables, effect: Operation[object] | None) -> object:
         return titles.rename(tables, effect)
     if isinstance(effect, SetFlags):
         return lineages.set_flags(tables, effect)
+    if isinstance(effect, Compress):
+        return compression.compress(tables, effect)
     return None

@@ -9,11 +9,13 @@ import attrs
 from hermes_core.storage.memory.closing import revoke_lease
 from hermes_core.storage.memory.outbox import forget_deliveries
 from hermes_hookspecs.errors import LeaseBusy
+from hermes_hookspecs.inbox import APPLIED, CLAIMED, PENDING, SETTLED
 from hermes_hookspecs.operations import Deleted, Revoke
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
     from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.operations import Delete, SetFlags
     from hermes_hookspecs.sessions import Lineage
 
@@ -46,19 +48,28 @@ def delete(tables: Tables, operation: Delete) -> Deleted:
     for session_id in segments:
         del tables.sessions[session_id]
     del tables.lineages[lineage_id], tables.leases[lineage_id]
-    _forget(tables, lineage_id)
+    _forget(tables, lineage_id, operation.now)
     tables.note_lineage(lineage_id, operation.now, "delete-lineage")
     return Deleted(lineage_id=lineage_id, sessions=len(segments), messages=len(rows))
 
 
-def _forget(tables: Tables, lineage_id: LineageId) -> None:
+def _let_go(tables: Tables, item: InboxItem, now: int) -> None:
+    """Let what waits wait without a lineage; of the rest keep what tells a redelivery."""
+    tables.inbox[item.id] = item = attrs.evolve(item, lineage_id=None)
+    if item.status in {PENDING, APPLIED}:
+        return
+    tables.settled.setdefault(item.id, now)
+    status = SETTLED if item.status == CLAIMED else item.status
+    tables.inbox[item.id] = attrs.evolve(item, status=status, text="", attachments=(), outcome=None)
+
+
+def _forget(tables: Tables, lineage_id: LineageId, now: int) -> None:
     """Remove what hangs on a lineage outside its own rows."""
     tables.turns = {key: turn for key, turn in tables.turns.items() if turn.lineage_id != lineage_id}
     tables.usage = [row for row in tables.usage if row.lineage_id != lineage_id]
     tables.state = {key: entry for key, entry in tables.state.items() if entry.lineage_id != lineage_id}
-    tables.inbox = {key: item for key, item in tables.inbox.items() if item.lineage_id != lineage_id}
-    tables.identities = {known: row for known, row in tables.identities.items() if row in tables.inbox}
-    tables.settled = {row: at for row, at in tables.settled.items() if row in tables.inbox}
+    for item in [item for item in tables.inbox.values() if item.lineage_id == lineage_id]:
+        _let_go(tables, item, now)
     forget_deliveries(tables, [row.id for row in tables.deliveries.values() if row.lineage_id == lineage_id])
     for key, route in tables.routes.items():
         if route.lineage_id == lineage_id:

@@ -14,6 +14,7 @@ from hermes_hookspecs.outbox import (
     DROPPED,
     FAILED,
     OPEN_STATES,
+    REPLY,
     SENDING,
     SENT,
     WAITING,
@@ -187,7 +188,7 @@ def _open_thread(tables: Tables, row: Delivery, opened: OpenedThread, now: int) 
     """Let the key of a thread lead to the delivery's lineage, unless it leads somewhere; what waits there follows."""
     old = tables.routes.get(opened.key)
     leads = old is not None and old.lineage_id is not None
-    if leads or row.lineage_id is None or row.lineage_id not in tables.lineages:
+    if leads or row.kind == REPLY or row.lineage_id is None or row.lineage_id not in tables.lineages:
         return
     tables.routes[opened.key] = Route(
         key=opened.key,
@@ -245,9 +246,19 @@ def _claimed(tables: Tables, operation: SplitDelivery | MarkSent | DeferDelivery
 def retry_delivery(tables: Tables, operation: RetryDelivery) -> Delivery:
     """Run :class:`~hermes_hookspecs.operations.RetryDelivery`."""
     row = _found(tables, operation.delivery_id)
-    if row.status in {SENT, SENDING}:
+    is_sending = row.status == SENDING
+    if row.status == SENT or (is_sending and operation.presumed_dead != row.attempt):
         raise Conflict(f"delivery {row.id} is {row.status}; only one that failed, was dropped or waits is retried")
-    return _change(tables, row, status=WAITING, due_at=operation.now, failures=0, awaits_inbound=False, settled_at=None)
+    return _change(
+        tables,
+        row,
+        status=WAITING,
+        due_at=operation.now,
+        failures=0,
+        awaits_inbound=False,
+        settled_at=None,
+        uncertain=row.uncertain or (is_sending and bool(row.parts)),
+    )
 
 
 def drop_delivery(tables: Tables, operation: DropDelivery) -> Delivery:

@@ -226,7 +226,18 @@ class MemoryReader:
             and item.waiter is None
             and _door(item.entrance) in doors
         ]
-        return tuple(found[:limit])
+        oldest = {(_door(item.entrance), item.session_key): item for item in reversed(found)}
+        return tuple(sorted(oldest.values(), key=lambda item: item.id)[:limit])
+
+    def controls_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
+        """Return control rows of a key that nobody waits for and that are not done, oldest first."""
+        found = [item for item in self._tables.inbox.values() if item.session_key == key and item.kind == CONTROL]
+        return tuple(item for item in found if item.status in {PENDING, APPLIED} and item.waiter is None)[:limit]
+
+    def attended(self, *, limit: int = 1000) -> Sequence[InboxItem]:
+        """Return pending rows whose sender waits in the same call, by key, those of one key oldest first."""
+        found = [item for item in self._tables.inbox.values() if item.status == PENDING and item.waiter is not None]
+        return tuple(sorted(found, key=lambda item: (item.session_key.encode(), item.id))[:limit])
 
     def quarantined(self, *, limit: int = 100) -> Sequence[InboxItem]:
         """Return the rows that could not be read, newest first."""

@@ -179,6 +179,8 @@ def release_route(tables: Tables, operation: ReleaseRoute) -> Released:
     route = tables.routes.get(operation.key)
     left = _lineage_of(route)
     _check(operation, left)
+    if route is not None and left is not None and not _is_quiet(tables, route, left, operation.quiet_since):
+        raise Conflict(f"{operation.key} is not quiet any more; look again")
     if route is not None and operation.title is not None:
         tables.routes[operation.key] = route = attrs.evolve(route, pending_title=operation.title)
     stopped: Turn | None = None
@@ -199,6 +201,15 @@ def release_route(tables: Tables, operation: ReleaseRoute) -> Released:
         return Released(lineage=None, stopped=None, superseded=superseded)
     tables.end_tip(left, operation.reason, operation.now)
     return Released(lineage=tables.lineages[left], stopped=stopped, superseded=superseded)
+
+
+def _is_quiet(tables: Tables, route: Route, lineage_id: LineageId, since: int | None) -> bool:
+    """Return whether nobody has used a route since; always where nobody asks."""
+    if since is None:
+        return True
+    used = max(tables.lineages[lineage_id].last_activity, route.updated_at)
+    active = any(turn.lineage_id == lineage_id and turn.outcome == ACTIVE for turn in tables.turns.values())
+    return used <= since and not (active or tables.pending(lineage_id=lineage_id) or tables.pending(key=route.key))
 
 
 def _runs(tables: Tables, lineage_id: LineageId, key: SessionKey) -> bool:

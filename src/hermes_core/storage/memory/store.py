@@ -25,7 +25,17 @@ T = TypeVar("T")
 
 def _handlers() -> Mapping[type, Callable[..., object]]:
     """Return what runs each operation."""
-    from hermes_core.storage.memory import inbox, lineages, outbox, plugin_state, routes, titles, turns, upkeep
+    from hermes_core.storage.memory import (
+        compression,
+        inbox,
+        lineages,
+        outbox,
+        plugin_state,
+        routes,
+        titles,
+        turns,
+        upkeep,
+    )
     from hermes_hookspecs import operations
 
     return {
@@ -34,6 +44,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.Begin: turns.begin,
         operations.BindRoute: routes.bind_route,
         operations.ClaimDelivery: outbox.claim_delivery,
+        operations.Compress: compression.compress,
         operations.Control: inbox.control,
         operations.DeferDelivery: outbox.defer_delivery,
         operations.Delete: lineages.delete,

@@ -186,6 +186,11 @@ class Tables:
             and (lineage_id is None or item.lineage_id == lineage_id)
         ]
 
+    def pending_controls(self, key: SessionKey) -> list[InboxItem]:
+        """Return the pending control rows of a key, oldest first."""
+        found = (item for item in self.inbox.values() if item.session_key == key and item.kind == CONTROL)
+        return [item for item in found if item.status == PENDING]
+
     def set_item(self, item: InboxItem, *, status: str | None = None, attempts: int | None = None) -> InboxItem:
         """Give an inbox row a status, an attempt count; return it."""
         new = attrs.evolve(

@@ -20,6 +20,7 @@ from hermes_hookspecs.errors import Conflict, LeaseLost
 from hermes_hookspecs.inbox import CLAIMED, CONTROL, PENDING, SETTLED
 from hermes_hookspecs.messages import KIND_RECOVERY, TOOL
 from hermes_hookspecs.operations import Begun, Busy, Changed, Finished, NothingWaiting, NotYourTurn
+from hermes_hookspecs.outbox import address_of
 from hermes_hookspecs.turns import ACTIVE, INTERRUPTED, Lease, RecordedUsage, Turn
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.operations import Append, Begin, BeginResult, Finish, RecordUsage, Renew, Revoke
     from hermes_hookspecs.turns import Fence, Usage
 
-__all__ = ["append", "begin", "finish", "record_usage", "renew", "revoke"]
+__all__ = ["append", "begin", "check_fence", "finish", "record_usage", "renew", "revoke"]
 
 Number = TypeVar("Number", int, float)
 
@@ -81,14 +82,14 @@ def _choose(
     if oldest.id != wanted[0]:
         return NotYourTurn(item=oldest)
     chosen = waiting[: len(wanted)]
-    if [item.id for item in chosen] != wanted or any(_address(item) != _address(oldest) for item in chosen):
+    if [item.id for item in chosen] != wanted or any(_address(item) != _address(oldest) for item in chosen[1:]):
         return Changed()
     return chosen
 
 
-def _address(item: InboxItem) -> tuple[str, str | None, str | None]:
+def _address(item: InboxItem) -> tuple[str, str | None, str]:
     """Return what rows of one turn have in common: one principal, one place to answer."""
-    return item.session_key, item.source.participant, item.source.thread_id
+    return item.session_key, item.source.participant, address_of(item.source)
 
 
 def _start(tables: Tables, operation: Begin, items: list[InboxItem]) -> Turn:
@@ -164,7 +165,7 @@ def _begun(tables: Tables, turn: Turn, *, interrupted: Turn | None) -> Begun:
     )
 
 
-def _check_fence(tables: Tables, fence: Fence) -> Turn:
+def check_fence(tables: Tables, fence: Fence) -> Turn:
     """Return the running turn of a fence.
 
     :raises LeaseLost: the lease or the turn is not what the fence says.
@@ -178,7 +179,7 @@ def _check_fence(tables: Tables, fence: Fence) -> Turn:
 
 def renew(tables: Tables, operation: Renew) -> Lease:
     """Run :class:`~hermes_hookspecs.operations.Renew`."""
-    _check_fence(tables, operation.fence)
+    check_fence(tables, operation.fence)
     lease = tables.leases[operation.fence.lineage_id]
     renewed = attrs.evolve(
         lease,
@@ -192,7 +193,7 @@ def renew(tables: Tables, operation: Renew) -> Lease:
 
 def append(tables: Tables, operation: Append) -> tuple[MessageId, ...]:
     """Run :class:`~hermes_hookspecs.operations.Append`."""
-    turn = _check_fence(tables, operation.fence)
+    turn = check_fence(tables, operation.fence)
     check_rows(open_calls(tables.transcripts[turn.lineage_id], turn.id), operation.drafts)
     check_stored_once(tables.transcripts[turn.lineage_id], operation.drafts)
     check_steered(operation.drafts)
@@ -222,7 +223,7 @@ def _take_steered(tables: Tables, operation: Append, turn: Turn) -> None:
 
 def finish(tables: Tables, operation: Finish) -> Finished:
     """Run :class:`~hermes_hookspecs.operations.Finish`."""
-    turn = _check_fence(tables, operation.fence)
+    turn = check_fence(tables, operation.fence)
     rows = _store_last_rows(tables, operation, turn)
     for usage in operation.usage:
         _add_usage(tables, turn, usage, operation.now)

@@ -13,6 +13,7 @@ from hermes_hookspecs.operations import Swept
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import ServerKey, Tables
+    from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.operations import LeaveEntrances, ServeEntrances, Sweep
     from hermes_hookspecs.source import Entrance
     from hermes_hookspecs.turns import LeaseHolder
@@ -54,12 +55,27 @@ def sweep(tables: Tables, operation: Sweep) -> Swept:
 
 
 def _sweep_inbox(tables: Tables, operation: Sweep) -> int:
-    old = [(at, inbox_id) for inbox_id, at in tables.settled.items() if at < operation.inbox_before]
+    old = [
+        (at, inbox_id)
+        for inbox_id, at in tables.settled.items()
+        if at < operation.inbox_before and not _is_owed(tables, tables.inbox[inbox_id])
+    ]
     gone = {inbox_id for _, inbox_id in sorted(old)[: operation.limit]}
     for inbox_id in gone:
         del tables.inbox[inbox_id], tables.settled[inbox_id]
     tables.identities = {known: row for known, row in tables.identities.items() if row not in gone}
     return len(gone)
+
+
+def _is_owed(tables: Tables, item: InboxItem) -> bool:
+    """Return whether an answer of its key is on its way that may be the one to this row."""
+    return any(
+        row.settled_at is None
+        and row.session_key == item.session_key
+        and row.inbox_id is not None
+        and row.inbox_id <= item.id
+        for row in tables.deliveries.values()
+    )
 
 
 def _sweep_outbox(tables: Tables, operation: Sweep) -> int:

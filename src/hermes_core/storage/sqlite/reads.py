@@ -246,11 +246,25 @@ class SqliteReads:
             return inbox.unrouted(reader, clean(tuple(entrances)), limit)
 
     def controls(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
-        """Control rows of these entrances that nobody waits for and that are not done, oldest first."""
+        """The oldest control row of each key of these entrances that nobody waits for and that is not done."""
         from hermes_core.storage.sqlite.queries import inbox
 
         with self._view() as reader:
             return inbox.controls(reader, clean(tuple(entrances)), limit)
+
+    def controls_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
+        """Control rows of a key that nobody waits for and that are not done, oldest first."""
+        from hermes_core.storage.sqlite.queries import inbox
+
+        with self._view() as reader:
+            return inbox.controls_of_key(reader, clean(key), limit)
+
+    def attended(self, *, limit: int = 1000) -> Sequence[InboxItem]:
+        """Pending rows whose sender waits in the same call, by key, those of one key oldest first."""
+        from hermes_core.storage.sqlite.queries import inbox
+
+        with self._view() as reader:
+            return inbox.attended(reader, limit)
 
     def quarantined(self, *, limit: int = 100) -> Sequence[InboxItem]:
         """Rows that could not be read, newest first."""

@@ -304,6 +304,15 @@ CREATE TABLE entrance_servers (
 CREATE INDEX plugin_state_by_expiry ON plugin_state (expires_at) WHERE expires_at IS NOT NULL;
 """
 
+THIRD = """
+DROP INDEX inbox_controls;
+CREATE INDEX inbox_controls ON inbox (platform, account_id, session_key, id)
+    WHERE kind = 'control' AND status IN ('pending', 'applied') AND waiter IS NULL;
+CREATE INDEX inbox_controls_of_key ON inbox (session_key, id)
+    WHERE kind = 'control' AND status IN ('pending', 'applied') AND waiter IS NULL;
+CREATE INDEX outbox_owed ON outbox (session_key, inbox_id) WHERE settled_at IS NULL AND inbox_id IS NOT NULL;
+"""
+
 # Of the tables of a new file; a test knows them and shows the right ones when a migration has changed them.
 CHECKSUMS = {
     "changes": 0xA4153084,
@@ -324,6 +333,8 @@ CHECKSUMS = {
 }
 
 SCHEMA = Schema(
-    application_id=APPLICATION_ID, migrations=(Migration(1, FIRST), Migration(2, SECOND)), checksums=CHECKSUMS
+    application_id=APPLICATION_ID,
+    migrations=(Migration(1, FIRST), Migration(2, SECOND), Migration(3, THIRD)),
+    checksums=CHECKSUMS,
 )
 """What this program makes of a new file and of any older one."""

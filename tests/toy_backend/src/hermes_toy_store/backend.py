@@ -41,6 +41,7 @@ RUN: dict[type, Callable[..., object]] = {
     ops.Begin: talk.begin,
     ops.BindRoute: doors.bind_route,
     ops.ClaimDelivery: post.claim,
+    ops.Compress: talk.compress,
     ops.Control: doors.control,
     ops.DeferDelivery: post.defer,
     ops.Delete: doors.delete,

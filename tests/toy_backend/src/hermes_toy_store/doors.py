@@ -16,7 +16,7 @@ from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import TITLE_LIMIT, Lineage, Route, Session, SessionEntry
 from hermes_hookspecs.state import StateEntry, StateUpdate
 from hermes_hookspecs.turns import Lease
-from hermes_toy_store.talk import active, revoke, take_away
+from hermes_toy_store.talk import active, compress, revoke, take_away
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import LineageId
@@ -148,6 +148,11 @@ def _move(book: Book, item: InboxItem, now: int, lineage_id: LineageId | None, *
 def release_route(book: Book, op: ops.ReleaseRoute) -> ops.Released:
     route, left = book.routes.get(op.key), book.leads_to(op.key)
     _compare(op, left)
+    if route is not None and left is not None and op.quiet_since is not None:
+        used = max(book.lineages[left].last_activity, route.updated_at)
+        waiting = [*book.waiting(key=op.key), *book.waiting(lineage_id=left)]
+        if used > op.quiet_since or waiting or active(book, left) is not None:
+            raise Conflict(f"{op.key} is not quiet any more; look again")
     stopped = None
     if route is not None and left is None and op.title is not None:
         book.routes[op.key] = attrs.evolve(route, pending_title=op.title)
@@ -218,9 +223,13 @@ def delete(book: Book, op: ops.Delete) -> ops.Deleted:
     for turn in [turn for turn in book.turns.values() if turn.lineage_id == gone]:
         del book.turns[turn.id]
         book.usage.pop(turn.id, None)
-    book.inbox = {key: item for key, item in book.inbox.items() if item.lineage_id != gone}
-    book.identities = {known: row for known, row in book.identities.items() if row in book.inbox}
-    book.settled = {row: at for row, at in book.settled.items() if row in book.inbox}
+    for item in [item for item in book.inbox.values() if item.lineage_id == gone]:
+        if item.status in {PENDING, "applied"}:
+            book.set_item(item, lineage_id=None)
+            continue
+        book.settled.setdefault(item.id, op.now)
+        status = "done" if item.status == "claimed" else item.status
+        book.set_item(item, lineage_id=None, status=status, text="", attachments=(), outcome=None)
     book.forget([row.id for row in book.deliveries.values() if row.lineage_id == gone])
     book.state = {key: entry for key, entry in book.state.items() if entry.lineage_id != gone}
     for route in [route for route in book.routes.values() if route.lineage_id == gone]:
@@ -239,12 +248,18 @@ def accept(book: Book, op: ops.Accept) -> tuple[AcceptResult, ...]:
 def _accept_one(book: Book, draft: InboxDraft, op: ops.Accept) -> AcceptResult:
     for identity in draft.identities:
         if identity in book.identities:
-            return AcceptResult(id=book.identities[identity], duplicate=True)
+            known = book.inbox[book.identities[identity]]
+            fresh = tuple(one for one in dict.fromkeys(draft.identities) if one not in book.identities)
+            book.set_item(known, identities=known.identities + fresh)
+            book.identities |= dict.fromkeys(fresh, known.id)
+            return AcceptResult(id=known.id, duplicate=True)
     lineage_id, most = draft.lineage_id or book.leads_to(draft.session_key), op.max_waiting
     if draft.only_if_idle and _is_busy(book, lineage_id):
         return AcceptResult(id=None, refused="busy")
-    if draft.kind != "control" and not draft.error and len(book.waiting(key=draft.session_key)) >= most:
-        return AcceptResult(id=None, refused=f"{most} messages wait already")
+    is_command = draft.kind == "control"
+    pending = [i for i in book.inbox.values() if i.session_key == draft.session_key and i.status == PENDING]
+    if not draft.error and len([i for i in pending if (i.kind == "control") is is_command]) >= most:
+        return AcceptResult(id=None, refused=f"{most} {'commands' if is_command else 'messages'} wait already")
     book.last_item += 1
     inbox_id = InboxId(book.last_item)
     fields = attrs.asdict(draft, recurse=False) | {"lineage_id": lineage_id}
@@ -286,6 +301,7 @@ def control(book: Book, op: ops.Control) -> ControlOutcome:
         raise Conflict(f"inbox row {op.inbox_id} is no command that waits")
     runs = {
         ops.BindRoute: bind_route,
+        ops.Compress: compress,
         ops.ReleaseRoute: release_route,
         ops.Rename: rename,
         ops.Revoke: revoke,

@@ -10,12 +10,13 @@ from hermes_hookspecs import operations as ops
 from hermes_hookspecs.errors import Conflict, DeliveryNotFound
 from hermes_hookspecs.ids import DeliveryId
 from hermes_hookspecs.inbox import CONTROL, EntranceServer
-from hermes_hookspecs.outbox import OPEN_STATES, Delivery, DeliveryDraft, StoredPart, address_of
+from hermes_hookspecs.outbox import OPEN_STATES, REPLY, Delivery, DeliveryDraft, StoredPart, address_of
 from hermes_hookspecs.sessions import Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.turns import LeaseHolder
     from hermes_toy_store.book import Book
 
@@ -112,7 +113,8 @@ def mark_sent(book: Book, op: ops.MarkSent) -> Delivery:
         platform_message_id=op.platform_message_id,
         possible_repeat=op.possible_repeat,
     )
-    opened, old = op.opened, None if op.opened is None else book.routes.get(op.opened.key)
+    opened = None if row.kind == REPLY else op.opened
+    old = None if opened is None else book.routes.get(opened.key)
     leads = old is not None and old.lineage_id is not None
     if opened is not None and row.lineage_id is not None and row.lineage_id in book.lineages and not leads:
         book.routes[opened.key] = Route(
@@ -161,9 +163,11 @@ def _there(book: Book, delivery_id: DeliveryId) -> Delivery:
 
 def retry(book: Book, op: ops.RetryDelivery) -> Delivery:
     row = _there(book, op.delivery_id)
-    if row.status in {"sent", "sending"}:
+    if row.status == "sent" or (row.status == "sending" and row.attempt != op.presumed_dead):
         raise Conflict(f"delivery {row.id} is {row.status}")
-    return book.send(row, status="waiting", due_at=op.now, failures=0, awaits_inbound=False, settled_at=None)
+    uncertain = row.uncertain or (row.status == "sending" and row.parts != ())
+    anew = {"due_at": op.now, "failures": 0, "awaits_inbound": False, "settled_at": None, "uncertain": uncertain}
+    return book.send(row, status="waiting", **anew)
 
 
 def drop(book: Book, op: ops.DropDelivery) -> Delivery:
@@ -196,8 +200,14 @@ def leave(book: Book, op: ops.LeaveEntrances) -> None:
     book.servers = {place: server for place, server in book.servers.items() if place[1] not in gone}
 
 
+def _owed(book: Book, item: InboxItem) -> bool:
+    opened = [row for row in book.deliveries.values() if row.settled_at is None and row.inbox_id is not None]
+    return any(row.session_key == item.session_key and (row.inbox_id or 0) <= item.id for row in opened)
+
+
 def sweep(book: Book, op: ops.Sweep) -> ops.Swept:
-    old = sorted((at, row) for row, at in book.settled.items() if at < op.inbox_before)[: op.limit]
+    gone = [item for item, at in book.settled.items() if at < op.inbox_before and not _owed(book, book.inbox[item])]
+    old = sorted((book.settled[item], item) for item in gone)[: op.limit]
     for _, item_id in old:
         del book.inbox[item_id], book.settled[item_id]
     book.identities = {known: row for known, row in book.identities.items() if row in book.inbox}

@@ -226,7 +226,17 @@ class Reads:
 
     def controls(self, entrances: Sequence[Entrance], *, limit: int = 100) -> Sequence[InboxItem]:
         found = [item for item in self._unattended(entrances) if item.kind == "control"]
-        return tuple(item for item in found if item.status in {"pending", "applied"})[:limit]
+        open_ones = [item for item in found if item.status in {"pending", "applied"}]
+        oldest = {(i.entrance.platform, i.entrance.account_id, i.session_key): i for i in reversed(open_ones)}
+        return tuple(item for item in open_ones if item in oldest.values())[:limit]
+
+    def controls_of_key(self, key: SessionKey, *, limit: int = 50) -> Sequence[InboxItem]:
+        found = [item for item in self.book.inbox.values() if item.session_key == key and item.kind == "control"]
+        return tuple(i for i in found if i.status in {"pending", "applied"} and i.waiter is None)[:limit]
+
+    def attended(self, *, limit: int = 1000) -> Sequence[InboxItem]:
+        found = [item for item in self.book.inbox.values() if item.status == "pending" and item.waiter is not None]
+        return tuple(sorted(found, key=lambda item: (item.session_key.encode(), item.id)))[:limit]
 
     def quarantined(self, *, limit: int = 100) -> Sequence[InboxItem]:
         return tuple(item for item in reversed(self.book.inbox.values()) if item.status == "quarantined")[:limit]

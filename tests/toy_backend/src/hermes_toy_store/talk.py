@@ -15,12 +15,15 @@ from hermes_hookspecs.messages import (
     KIND_CLOSING,
     KIND_INTERRUPTED,
     KIND_RECOVERY,
+    KIND_SUMMARY,
     ROLES,
     TOOL,
     USER,
     MessageDraft,
     closing_text,
 )
+from hermes_hookspecs.operations.compression import child_title, is_summary
+from hermes_hookspecs.outbox import address_of
 from hermes_hookspecs.turns import ACTIVE, Fence, Lease, RecordedUsage, Turn, Usage
 from hermes_toy_store import post
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 Calls = dict[str, "ToolCall"]
 """Open calls by their ids."""
+NUMBERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "estimated_cost_usd")
 
 
 def active(book: Book, lineage_id: LineageId) -> Turn | None:
@@ -188,7 +192,7 @@ def _claimable(
     if waiting[0].id != wanted[0]:
         return ops.NotYourTurn(item=waiting[0])
     items = tuple(waiting[: len(wanted)])
-    places = {(item.session_key, item.source.participant, item.source.thread_id) for item in items}
+    places = {(item.session_key, item.source.participant, address_of(item.source)) for item in items}
     return items if [item.id for item in items] == wanted and len(places) == 1 else ops.Changed()
 
 
@@ -266,6 +270,46 @@ def finish(book: Book, op: ops.Finish) -> ops.Finished:
         book.touch(turn.lineage_id, op.now)
     book.change(turn.lineage_id)
     return ops.Finished(message_ids=ids, version=book.lineages[turn.lineage_id].version)
+
+
+def compress(book: Book, op: ops.Compress) -> ops.Compressed:
+    made = book.sessions.get(op.session_id)
+    if made is None:
+        turn = _fenced(book, op.fence)
+        _go_on(book, op, turn)
+        if op.finish:
+            finish(book, ops.Finish(fence=op.fence, outcome="done", now=op.now, touch=False))
+        made = book.sessions[op.session_id]
+    return ops.Compressed(lineage_id=made.lineage_id, session=made, version=book.lineages[made.lineage_id].version)
+
+
+def _go_on(book: Book, op: ops.Compress, turn: Turn) -> None:
+    lineage, lease = book.lineages[turn.lineage_id], book.leases[turn.lineage_id]
+    if lineage.tip != op.expected:
+        raise Conflict(f"the tip of {lineage.id} is {lineage.tip} by now")
+    first = [row for row in book.rows[lineage.id] if row.id == op.kept_from and not row.hidden]
+    if not first or first[0].role == TOOL or first[0].kind == KIND_SUMMARY or open_calls(book, turn):
+        raise IllegalMessage(f"row {op.kept_from} cannot stand first")
+    if op.summary is not None and not is_summary(op.summary):
+        raise IllegalMessage("that is no summary")
+    parent, number = book.sessions[lineage.tip], lineage.segments + 1
+    book.sessions[parent.id] = attrs.evolve(parent, ended_at=op.now, end_reason=op.reason)
+    child = attrs.evolve(
+        parent,
+        id=op.session_id,
+        parent_session_id=parent.id,
+        kept_from=op.kept_from,
+        title=child_title(lineage.title, number),
+        started_at=op.now,
+        message_count=0,
+        tool_call_count=0,
+    )
+    book.sessions[child.id] = attrs.evolve(child, **dict.fromkeys(NUMBERS))
+    book.leases[lineage.id] = attrs.evolve(lease, renewals=lease.renewals + 1)
+    turn = book.turns[turn.id] = attrs.evolve(turn, session_id=child.id)
+    book.change(lineage.id, tip=child.id, segments=number)
+    book.store(turn, [] if op.summary is None else [op.summary], op.now)
+    book.tell(lineage.id, op.now)
 
 
 def revoke(book: Book, op: ops.Revoke) -> Turn | None:

@@ -8,7 +8,7 @@ import pytest
 
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.ids import InboxId
-from hermes_hookspecs.inbox import PENDING, QUARANTINED, SUPERSEDED, WITHDRAWN
+from hermes_hookspecs.inbox import CONTROL, PENDING, QUARANTINED, SUPERSEDED, WITHDRAWN
 from hermes_hookspecs.messages import Attachment
 from hermes_hookspecs.operations import Accept, Claim, Withdraw
 from hermes_hookspecs.state import ABSENT, StateUpdate
@@ -66,13 +66,28 @@ class InboxTests(StoreFixtures):
         assert (again.id, again.duplicate) == (first, True)
         assert store.waiting_of_key(OTHER_KEY) == ()
 
-    def test_a_duplicate_teaches_no_identity(self, scene: Scene) -> None:
-        scene.accept(identities=("a",))
-        _accept(scene, scene.incoming(identities=("a", "b")))
+    def test_the_other_identities_of_a_duplicate_are_remembered_with_its_row(self, store: Store, scene: Scene) -> None:
+        first, other = scene.accept(identities=("a",)), scene.accept(identities=("z",))
+        _accept(scene, scene.incoming(identities=("z", "a", "b", "b")))
 
-        (fresh,) = _accept(scene, scene.incoming(identities=("b",)))
+        (again,) = _accept(scene, scene.incoming(identities=("b", "c")))
 
-        assert not fresh.duplicate
+        assert (again.id, again.duplicate) == (other, True)
+        item = store.inbox_item(other)
+        assert item is not None
+        assert item.identities == ("z", "b", "c")
+        assert _accept(scene, scene.incoming(identities=("a",)))[0].id == first
+
+    def test_commands_have_a_bound_of_their_own(self, scene: Scene) -> None:
+        scene.accept("a message")
+        drafts = [scene.incoming(text, kind=CONTROL) for text in ("/a", "/b", "/c")]
+
+        *taken, refused = _accept(scene, *drafts, max_waiting=2)
+
+        assert [result.refused for result in taken] == ["", ""]
+        assert (refused.id, refused.refused) == (None, "2 commands wait already")
+        assert not _accept(scene, scene.incoming("b"), max_waiting=2)[0].refused
+        assert not _accept(scene, scene.incoming("/a", OTHER_KEY, kind=CONTROL), max_waiting=2)[0].refused
 
     def test_a_duplicate_within_a_batch_is_found(self, scene: Scene) -> None:
         first, again, other = _accept(

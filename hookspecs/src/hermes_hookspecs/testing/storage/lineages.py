@@ -6,27 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_hookspecs.errors import LeaseBusy, LeaseLost, SessionNotFound, TitleError
+from hermes_hookspecs.errors import SessionNotFound, TitleError
 from hermes_hookspecs.ids import LineageId, SessionId
-from hermes_hookspecs.operations import Delete, PutState, RecordUsage, Rename, Renew, SetFlags
+from hermes_hookspecs.operations import Rename, SetFlags
 from hermes_hookspecs.sessions import TITLE_LIMIT, SessionFilter
-from hermes_hookspecs.state import StateUpdate
 from hermes_hookspecs.testing.scene import (
     ALL,
     KEY,
     OTHER_KEY,
-    fence_of,
     holder_at,
     key_of,
     releasing,
-    saying,
     source_at,
 )
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
-from hermes_hookspecs.turns import LeaseStamp, Usage
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.testing.scene import Scene
 
@@ -38,10 +33,6 @@ def _rename(
 ) -> str | None:
     operation = Rename(lineage_id=lineage_id, title=title, origin=origin, now=scene.now, session_id=session_id)
     return scene.run(operation)
-
-
-def _delete(scene: Scene, lineage_id: LineageId, *, force: bool = False) -> Deleted:
-    return scene.run(Delete(lineage_id=lineage_id, now=scene.now, force=force))
 
 
 class TitleTests(StoreFixtures):
@@ -298,78 +289,3 @@ class LineageTests(StoreFixtures):
         assert (stats.sessions, stats.messages, stats.hidden, stats.turns) == (3, 6, 0, 3)
         assert (stats.routes, stats.waiting) == (3, 1)
         assert stats.per_platform == (("feishu", 2, 4), ("slack", 1, 2))
-
-    def test_delete_removes_all_that_hangs_on_a_lineage(self, store: Store, scene: Scene) -> None:
-        entry, other = scene.enter(), scene.enter(OTHER_KEY)
-        begun = scene.talk(entry)
-        scene.talk(other)
-        scene.run(RecordUsage(turn_id=begun.turn.id, usage=Usage(input_tokens=1), now=scene.now))
-        waits = scene.accept(identities=("m1",))
-        mine = StateUpdate(namespace="p", key="mine", value="1", lineage_id=entry.lineage_id)
-        scene.run(PutState(updates=(mine, StateUpdate(namespace="p", key="free", value="1")), now=scene.now))
-
-        deleted = _delete(scene, entry.lineage_id)
-
-        assert (deleted.lineage_id, deleted.sessions, deleted.messages) == (entry.lineage_id, 1, 2)
-        assert store.lineage(entry.lineage_id, ALL) is None
-        assert store.session(entry.session_id, ALL) is None
-        assert store.messages(entry.lineage_id, ALL) == ()
-        assert (store.turn(begun.turn.id), store.usage(begun.turn.id)) == (None, ())
-        assert store.inbox_item(waits) is None
-        assert [each.key for each in store.states("p", now=scene.now)] == ["free"]
-        route = store.route(KEY)
-        assert route is None or route.lineage_id is None
-        assert scene.texts(other.lineage_id) == ["hello", "hi"]
-        assert scene.enter().created
-        scene.accept(identities=("m1",))
-
-    def test_delete_of_a_lineage_with_a_running_turn_is_refused(self, scene: Scene) -> None:
-        entry = scene.enter()
-        holder = holder_at("pts-9")
-        begun = scene.ask(entry, holder=holder)
-
-        with pytest.raises(LeaseBusy) as caught:
-            _delete(scene, entry.lineage_id)
-
-        assert caught.value.holder == holder.describe()
-        scene.finish(begun)
-
-    def test_delete_with_force_revokes_first(self, store: Store, scene: Scene) -> None:
-        entry = scene.enter()
-        begun = scene.ask(entry)
-
-        _delete(scene, entry.lineage_id, force=True)
-
-        assert store.lineage(entry.lineage_id, ALL) is None
-        with pytest.raises(LeaseLost):
-            scene.append(begun, saying("too late"))
-
-    def test_delete_takes_a_lineage_whose_holder_is_dead(self, store: Store, scene: Scene) -> None:
-        entry = scene.enter()
-        begun = scene.ask(entry)
-
-        scene.run(Delete(lineage_id=entry.lineage_id, now=scene.now, presumed_dead=begun.lease.stamp))
-
-        assert store.lineage(entry.lineage_id, ALL) is None
-
-    @pytest.mark.parametrize(("token", "renewals"), [(0, -1), (-1, 0), (-1, -1), (0, 1), (1, 0)])
-    def test_delete_with_the_stamp_of_another_moment_is_refused(
-        self, store: Store, scene: Scene, token: int, renewals: int
-    ) -> None:
-        entry = scene.enter()
-        scene.talk(entry)
-        begun = scene.ask(entry)
-        held = scene.run(Renew(fence=fence_of(begun), now=scene.now, ttl_ms=30_000))
-        stale = LeaseStamp(held.token + token, held.renewals + renewals)
-        before = (scene.rows(entry.lineage_id), store.turns(entry.lineage_id, ALL), store.route(KEY))
-
-        with pytest.raises(LeaseBusy):
-            scene.run(Delete(lineage_id=entry.lineage_id, now=scene.now, presumed_dead=stale))
-
-        assert (scene.rows(entry.lineage_id), store.turns(entry.lineage_id, ALL), store.route(KEY)) == before
-        assert scene.lease(entry.lineage_id) == held
-        scene.finish(begun, saying("still here"))
-
-    def test_delete_of_a_lineage_that_is_not_there_is_refused(self, scene: Scene) -> None:
-        with pytest.raises(SessionNotFound):
-            _delete(scene, LineageId("L-nowhere"))

@@ -38,8 +38,8 @@ def _drop(scene: Scene, delivery_id: DeliveryId, presumed_dead: int | None = Non
     return scene.run(DropDelivery(delivery_id=delivery_id, now=scene.now, presumed_dead=presumed_dead))
 
 
-def _retry(scene: Scene, delivery_id: DeliveryId) -> Delivery:
-    return scene.run(RetryDelivery(delivery_id=delivery_id, now=scene.now))
+def _retry(scene: Scene, delivery_id: DeliveryId, presumed_dead: int | None = None) -> Delivery:
+    return scene.run(RetryDelivery(delivery_id=delivery_id, now=scene.now, presumed_dead=presumed_dead))
 
 
 class OutboxTests(StoreFixtures):
@@ -339,6 +339,22 @@ class PeopleTests(StoreFixtures):
         assert dropped.status == DROPPED
         with pytest.raises(Conflict):
             scene.mark(claimed)
+
+    @pytest.mark.parametrize("parts", [(), ("a", "b")])
+    def test_a_retry_takes_a_row_from_a_sender_that_is_known_to_be_dead(
+        self, scene: Scene, parts: tuple[str, ...]
+    ) -> None:
+        claimed = scene.claim(scene.deliver(), *parts)
+        for attempt in (claimed.attempt - 1, claimed.attempt + 1):
+            with pytest.raises(Conflict):
+                _retry(scene, claimed.id, attempt)
+
+        retried = _retry(scene, claimed.id, claimed.attempt)
+
+        assert (retried.status, retried.attempt, retried.uncertain) == (WAITING, claimed.attempt, bool(parts))
+        with pytest.raises(Conflict):
+            scene.fail(claimed)
+        assert scene.try_claim(claimed.id) is not None
 
     def test_a_delivery_belongs_to_nobody_who_is_not_there(self, store: Store, scene: Scene) -> None:
         delivery_id = scene.deliver(lineage_id=LineageId("L-nowhere"))

@@ -9,7 +9,7 @@ import attrs
 from hermes_hookspecs.inbox import CONTROL, INTERNAL, EntranceServer
 from hermes_hookspecs.operations import Append, LeaveEntrances, ServeEntrances, Withdraw
 from hermes_hookspecs.source import Entrance
-from hermes_hookspecs.testing.scene import OTHER_KEY, asking, fence_of, holder_at, key_of, result
+from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, asking, fence_of, holder_at, key_of, result
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
@@ -153,14 +153,37 @@ class WorkTests(StoreFixtures):
         scene.enter()
         scene.accept("a message")
         waits, applied, done, gone = (scene.accept(text, kind=CONTROL) for text in "abcd")
-        scene.accept("/new", kind=CONTROL, entrance=SLACK)
+        slack = scene.accept("/new", kind=CONTROL, entrance=SLACK)
         scene.control(None, inbox_id=applied)
         scene.control(None, inbox_id=done, settle=True)
         scene.run(Withdraw(ids=(gone,), now=scene.now))
+        scene.accept("/stop", kind=CONTROL, waiter=holder_at())
 
-        assert [item.id for item in store.controls([FEISHU])] == [waits, applied]
-        assert [item.id for item in store.controls([FEISHU], limit=1)] == [waits]
+        assert [item.id for item in store.controls_of_key(KEY)] == [waits, applied, slack]
+        assert [item.id for item in store.controls_of_key(KEY, limit=1)] == [waits]
+        assert store.controls_of_key(OTHER_KEY) == ()
         assert store.controls([]) == ()
+
+    def test_the_commands_of_one_key_hide_no_others(self, store: Store, scene: Scene) -> None:
+        first, _, _ = (scene.accept(text, kind=CONTROL) for text in "abc")
+        slack = scene.accept("/new", kind=CONTROL, entrance=SLACK)
+        other = scene.accept("/stop", OTHER_KEY, kind=CONTROL)
+
+        assert [item.id for item in store.controls([FEISHU])] == [first, other]
+        assert [item.id for item in store.controls([FEISHU, SLACK])] == [first, slack, other]
+        assert [item.id for item in store.controls([FEISHU], limit=1)] == [first]
+
+    def test_what_somebody_waits_for_is_found_by_key(self, store: Store, scene: Scene) -> None:
+        scene.accept("nobody waits for that")
+        later, first, command = (
+            scene.accept("a", OTHER_KEY, waiter=holder_at()),
+            scene.accept("b", waiter=holder_at()),
+            scene.accept("/c", kind=CONTROL, waiter=holder_at()),
+        )
+        scene.run(Withdraw(ids=(scene.accept(waiter=holder_at()),), now=scene.now))
+
+        assert [item.id for item in store.attended()] == [first, command, later]
+        assert [item.id for item in store.attended(limit=1)] == [first]
 
     def test_unreadable_items_are_listed_newest_first(self, store: Store, scene: Scene) -> None:
         ids = [scene.accept("", error="broken") for _ in range(3)]

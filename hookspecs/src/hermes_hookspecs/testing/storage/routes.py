@@ -321,6 +321,29 @@ class RouteTests(StoreFixtures):
 
         assert _route(store).lineage_id is None
 
+    def test_a_route_that_was_used_or_waits_is_not_quiet(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        decided_on = scene.now
+
+        def is_let_go() -> bool:
+            try:
+                return store.apply(releasing(scene, quiet_since=decided_on)).lineage is not None
+            except Conflict:
+                return False
+
+        waiting = scene.accept()
+        assert not is_let_go()
+        begun = scene.begin(entry.lineage_id, waiting)
+        assert not is_let_go()
+        scene.finish(begun)
+        scene.clock.advance(5)
+        store.apply(binding(scene, KEY, scene.enter(OTHER_KEY, touch=False).lineage_id))
+        assert not is_let_go()
+        assert scene.tip(entry.lineage_id).end_reason == "session_switch"
+        decided_on = scene.now
+
+        assert is_let_go()
+
     def test_a_forgotten_route_leaves_everything_else_as_it_is(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()
         scene.talk(entry)

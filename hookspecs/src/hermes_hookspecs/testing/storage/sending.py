@@ -11,7 +11,7 @@ from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.ids import LineageId
 from hermes_hookspecs.inbox import CONTROL, INTERNAL
 from hermes_hookspecs.operations import Accept, SplitDelivery
-from hermes_hookspecs.outbox import FAILED, SENDING, SENT, WAITING, OpenedThread, PartDraft, StoredPart
+from hermes_hookspecs.outbox import FAILED, REPLY, SENDING, SENT, WAITING, OpenedThread, PartDraft, StoredPart
 from hermes_hookspecs.source import KeyPolicy
 from hermes_hookspecs.state import StateUpdate
 from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, holder_at, key_of, releasing, source_at
@@ -282,6 +282,18 @@ class ThreadTests(StoreFixtures):
         assert before is not None
         assert store.route(OTHER_KEY) == before
         assert before.lineage_id == other.lineage_id
+
+    def test_a_reply_to_a_command_opens_nothing_for_the_lineage_that_it_may_have_left(
+        self, store: Store, scene: Scene
+    ) -> None:
+        entry = scene.enter()
+
+        row = scene.mark(
+            scene.claim(scene.deliver(lineage_id=entry.lineage_id, kind=REPLY), "a"), opened=self._opened()
+        )
+
+        assert row.status == SENT
+        assert store.route(key_of("thread")) is None
 
     def test_a_key_that_leads_nowhere_is_bound(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()

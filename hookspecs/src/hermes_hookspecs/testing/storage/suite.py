@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from hermes_hookspecs.testing.completeness import CompleteSuite
+from hermes_hookspecs.testing.storage.compression import CompressionTests
 from hermes_hookspecs.testing.storage.concurrency import ConcurrencyTests
 from hermes_hookspecs.testing.storage.controls import ControlTests
+from hermes_hookspecs.testing.storage.deletion import DeletionTests
 from hermes_hookspecs.testing.storage.finishes import FinishTests
 from hermes_hookspecs.testing.storage.inbox import InboxTests
 from hermes_hookspecs.testing.storage.leases import LeaseTests
@@ -29,6 +31,7 @@ class StorageSuite(
     RouteTests,
     TitleTests,
     LineageTests,
+    DeletionTests,
     InboxTests,
     ControlTests,
     BeginTests,
@@ -52,6 +55,7 @@ class StorageSuite(
     StrangerTests,
     StateTests,
     FeedTests,
+    CompressionTests,
     LifeTests,
     TextTests,
     ConcurrencyTests,

@@ -96,6 +96,22 @@ class SweepTests(StoreFixtures):
         assert (first.duplicate, second.duplicate) == (False, False)
         assert (third.id, third.duplicate) == (kept, True)
 
+    def test_a_row_stays_as_long_as_an_answer_of_its_key_may_be_the_one_to_it(self, store: Store, scene: Scene) -> None:
+        older, answered, together, elsewhere = (
+            scene.accept(text, key) for text, key in (("a", KEY), ("b", KEY), ("c", KEY), ("d", OTHER_KEY))
+        )
+        delivery = scene.deliver(inbox_id=answered)
+        ids = (older, answered, together, elsewhere)
+        scene.run(Withdraw(ids=ids, now=scene.now))
+        scene.clock.advance(1)
+
+        swept = _sweep(scene, inbox=scene.now, limit=2)
+
+        assert (swept.inbox, swept.more) == (2, True)
+        assert [store.inbox_item(each) is None for each in ids] == [True, False, False, True]
+        scene.run(DropDelivery(delivery_id=delivery, now=scene.now))
+        assert _sweep(scene, inbox=scene.now).inbox == 2
+
     def test_a_transcript_outlives_its_inbox_rows(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()
         begun = scene.talk(entry)

@@ -214,8 +214,11 @@ class BeginTests(StoreFixtures):
             {"session_key": OTHER_KEY},
             {"source": source_at(user="ou_2")},
             {"source": source_at(thread_id="t_1")},
+            {"source": source_at("oc_room", chat_type="group")},
+            {"source": source_at(scope_id="T2")},
+            {"source": source_at(account_id="second")},
         ],
-        ids=["another-key", "another-sender", "another-thread"],
+        ids=["another-key", "another-sender", "another-thread", "another-chat", "another-scope", "another-account"],
     )
     def test_rows_of_different_principals_are_not_answered_together(
         self, scene: Scene, second: dict[str, object]

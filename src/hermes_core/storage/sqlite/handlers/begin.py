@@ -15,6 +15,7 @@ from hermes_core.storage.sqlite.rows import holder_text, ids_text
 from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.inbox import CLAIMED, PENDING
 from hermes_hookspecs.operations import Begun, Busy, Changed, NothingWaiting, NotYourTurn
+from hermes_hookspecs.outbox import address_of
 from hermes_hookspecs.turns import ACTIVE, INTERRUPTED, Lease, LeaseStamp, Turn
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _choose(
         waits = item is not None and (_waits(item, operation) or item.id in [each.id for each in again])
         return NotYourTurn(item=oldest) if waits else Changed()
     chosen = waiting[: len(wanted)]
-    if [item.id for item in chosen] != wanted or any(_address(item) != _address(oldest) for item in chosen):
+    if [item.id for item in chosen] != wanted or any(_address(item) != _address(oldest) for item in chosen[1:]):
         return Changed()
     return chosen
 
@@ -147,9 +148,9 @@ def _waits(item: InboxItem, operation: Begin) -> bool:
     return item.lineage_id == operation.lineage_id and item.status == PENDING and item.kind != "control"
 
 
-def _address(item: InboxItem) -> tuple[str, str | None, str | None]:
+def _address(item: InboxItem) -> tuple[str, str | None, str]:
     """What rows of one turn have in common: one principal, one place to answer."""
-    return item.session_key, item.source.participant, item.source.thread_id
+    return item.session_key, item.source.participant, address_of(item.source)
 
 
 def _start(

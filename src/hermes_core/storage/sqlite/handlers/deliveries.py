@@ -33,7 +33,8 @@ SETTLE = """
     WHERE id = ? AND kind = 'control' AND status IN ('pending', 'applied')
 """
 RETRY = """
-    UPDATE outbox SET status = 'waiting', due_at = ?, failures = 0, awaits_inbound = 0, settled_at = NULL WHERE id = ?
+    UPDATE outbox SET status = 'waiting', due_at = ?, failures = 0, awaits_inbound = 0, settled_at = NULL, uncertain = ?
+    WHERE id = ?
 """
 DROP = "UPDATE outbox SET status = 'dropped', settled_at = ?, uncertain = ? WHERE id = ?"
 
@@ -84,11 +85,11 @@ def retry_delivery(operation: RetryDelivery) -> Callable[[Transaction], Delivery
 
     def work(tx: Transaction) -> Delivery:
         found = _there(tx, delivery_id)
-        if found.status in {SENT, SENDING}:
+        if found.status == SENT or _is_in_hand(found, operation.presumed_dead):
             raise Conflict(
                 f"delivery {delivery_id} is {found.status}; only what failed, was dropped or waits is retried"
             )
-        tx.run(RETRY, (operation.now, delivery_id))
+        tx.run(RETRY, (operation.now, _is_uncertain(found), delivery_id))
         return _there(tx, delivery_id)
 
     return work
@@ -100,15 +101,23 @@ def drop_delivery(operation: DropDelivery) -> Callable[[Transaction], Delivery]:
 
     def work(tx: Transaction) -> Delivery:
         found = _there(tx, delivery_id)
-        in_hand = found.status == SENDING and found.attempt != operation.presumed_dead
-        if found.status == SENT or in_hand:
+        if found.status == SENT or _is_in_hand(found, operation.presumed_dead):
             raise Conflict(f"delivery {delivery_id} is {found.status}; it cannot be dropped any more")
         if found.status != DROPPED:
-            uncertain = found.uncertain or (found.status == SENDING and bool(found.parts))
-            tx.run(DROP, (operation.now, uncertain, delivery_id))
+            tx.run(DROP, (operation.now, _is_uncertain(found), delivery_id))
         return _there(tx, delivery_id)
 
     return work
+
+
+def _is_in_hand(found: Delivery, presumed_dead: int | None) -> bool:
+    """Return whether an attempt sends it that is not the one known to be dead."""
+    return found.status == SENDING and found.attempt != presumed_dead
+
+
+def _is_uncertain(found: Delivery) -> bool:
+    """Return whether its first unsent part may have gone out, in an attempt before or in the one that ends here."""
+    return found.uncertain or (found.status == SENDING and bool(found.parts))
 
 
 def _there(tx: Transaction, delivery_id: DeliveryId) -> Delivery:

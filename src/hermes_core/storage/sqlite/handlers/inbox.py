@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.handlers.plugin_state import put
-from hermes_core.storage.sqlite.rows import attachments_text, holder_text, source_text, strings_text
+from hermes_core.storage.sqlite.rows import attachments_text, holder_text, read_strings, source_text, strings_text
 from hermes_hookspecs.inbox import CONTROL, INTERNAL, PENDING, QUARANTINED, AcceptResult
 from hermes_hookspecs.outbox import address_of
 
@@ -24,7 +24,7 @@ __all__ = ["accept", "withdraw"]
 KNOWN = "SELECT inbox_id FROM inbox_identities WHERE identity = ?"
 WAITING = """
     SELECT count(*) FROM (
-        SELECT 1 FROM inbox WHERE session_key = ? AND status = 'pending' AND kind <> 'control' LIMIT ?
+        SELECT 1 FROM inbox WHERE session_key = ? AND status = 'pending' AND (kind = 'control') = ? LIMIT ?
     )
 """
 # A draft that knows its lineage says so; otherwise the route decides.
@@ -39,6 +39,8 @@ INSERT = f"""
     VALUES (?1, {LINEAGE}, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 """
 REMEMBER = "INSERT OR IGNORE INTO inbox_identities VALUES (?, ?)"
+IDENTITIES = "SELECT identities FROM inbox WHERE id = ?"
+LEARN = "UPDATE inbox SET identities = ? WHERE id = ?"
 # What waits for word from there may be sent again; what is being sent need not wait for more.
 HEARD_FROM = """
     UPDATE outbox SET due_at = iif(awaits_inbound, ?, due_at), awaits_inbound = 0, inbound_seen = 1
@@ -87,7 +89,9 @@ def _accept_one(
     for identity in draft.identities:
         known = tx.one(KNOWN, (identity,))
         if known is not None:
-            return AcceptResult(id=cast("tuple[InboxId]", known)[0], duplicate=True)  # the column of KNOWN
+            (there,) = cast("tuple[InboxId]", known)  # the column of KNOWN
+            _learn(tx, there, draft.identities)
+            return AcceptResult(id=there, duplicate=True)
     refused = _refused(tx, draft, operation.max_waiting)
     if refused:
         return AcceptResult(id=None, refused=refused)
@@ -103,11 +107,22 @@ def _refused(tx: Transaction, draft: InboxDraft, max_waiting: int) -> str:
     """Why a draft is not taken, empty when it is."""
     if draft.only_if_idle and tx.one(BUSY, (draft.session_key, draft.lineage_id)) is not None:
         return "busy"
-    if draft.kind != CONTROL and not draft.error:
-        (waiting,) = cast("tuple[int]", tx.one(WAITING, (draft.session_key, max_waiting)))  # a count
+    if not draft.error:
+        is_command = draft.kind == CONTROL
+        (waiting,) = cast("tuple[int]", tx.one(WAITING, (draft.session_key, is_command, max_waiting)))  # a count
         if waiting >= max_waiting:
-            return f"{max_waiting} messages wait already"
+            return f"{max_waiting} {'commands' if is_command else 'messages'} wait already"
     return ""
+
+
+def _learn(tx: Transaction, inbox_id: InboxId, identities: tuple[str, ...]) -> None:
+    """Remember the identities of a duplicate that nobody has yet with the row that was there."""
+    fresh = [one for one in dict.fromkeys(identities) if tx.one(KNOWN, (one,)) is None]
+    row = tx.one(IDENTITIES, (inbox_id,)) if fresh else None
+    if row is not None:
+        known = read_strings(cast("tuple[str | None]", row)[0])  # the column of IDENTITIES
+        tx.run(LEARN, (strings_text((*known, *fresh)), inbox_id))
+        tx.run_many(REMEMBER, [(identity, inbox_id) for identity in fresh])
 
 
 def withdraw(operation: Withdraw) -> Callable[[Transaction], int]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, cast
 from hermes_core.storage.sqlite.handlers.tips import note_lineage
 from hermes_core.storage.sqlite.handlers.turn_ends import revoke_lease
 from hermes_core.storage.sqlite.queries.lineages import lineage_of
-from hermes_core.storage.sqlite.rows import read_strings
 from hermes_hookspecs.errors import LeaseBusy, SessionNotFound
 from hermes_hookspecs.operations import Deleted
 from hermes_hookspecs.turns import STOPPED, LeaseStamp
@@ -30,14 +29,18 @@ SET_FLAGS = """
     RETURNING no
 """
 STAND = "SELECT no, tip, lease_token, lease_renewals, lease_label FROM lineages WHERE id = ?"
-IDENTITIES = "SELECT identities FROM inbox WHERE lineage_id = ? AND identities IS NOT NULL"
-FORGET_IDENTITY = "DELETE FROM inbox_identities WHERE identity = ?"
+# What waits is not part of the lineage; of the rest stays what tells a redelivery.
+LET_GO = "UPDATE inbox SET lineage_id = NULL WHERE lineage_id = ? AND status IN ('pending', 'applied')"
+EMPTY = """
+    UPDATE inbox SET lineage_id = NULL, text = '', attachments = NULL, outcome = NULL,
+        status = iif(status = 'claimed', 'done', status), settled_at = coalesce(settled_at, ?)
+    WHERE lineage_id = ?
+"""
 RELEASE_ROUTES = "UPDATE routes SET lineage_id = NULL WHERE lineage_id = ?"
 # What refers to a row goes before it.
 REMOVE = (
     "DELETE FROM usage WHERE turn_id IN (SELECT id FROM turns WHERE lineage_id = ?)",
     "DELETE FROM turns WHERE lineage_id = ?",
-    "DELETE FROM inbox WHERE lineage_id = ?",
     "DELETE FROM outbox_parts WHERE delivery_id IN (SELECT id FROM outbox WHERE lineage_id = ?)",
     "DELETE FROM outbox WHERE lineage_id = ?",
     "DELETE FROM plugin_state WHERE lineage_id = ?",
@@ -78,7 +81,7 @@ def delete(operation: Delete) -> Callable[[Transaction], Deleted]:
             raise LeaseBusy(
                 f"a turn of {holder} is running in {lineage_id}; wait for it, or use --force", holder=holder
             )
-        _forget(tx, lineage_id)
+        _forget(tx, lineage_id, operation.now)
         messages = tx.run(REMOVE_MESSAGES, (lineage_no,))
         sessions = tx.run(REMOVE_SESSIONS, (lineage_id,))
         tx.run(REMOVE_LINEAGE, (lineage_no,))
@@ -89,9 +92,9 @@ def delete(operation: Delete) -> Callable[[Transaction], Deleted]:
     return work
 
 
-def _forget(tx: Transaction, lineage_id: LineageId) -> None:
+def _forget(tx: Transaction, lineage_id: LineageId, now: int) -> None:
     """Remove what hangs on a lineage outside its own rows; routes stay and lead nowhere."""
-    for (identities,) in cast("list[tuple[str]]", tx.all(IDENTITIES, (lineage_id,))):  # the column of IDENTITIES
-        tx.run_many(FORGET_IDENTITY, [(identity,) for identity in read_strings(identities)])
+    tx.run(LET_GO, (lineage_id,))
+    tx.run(EMPTY, (now, lineage_id))
     for statement in (*REMOVE, RELEASE_ROUTES):
         tx.run(statement, (lineage_id,))

@@ -25,6 +25,7 @@ MODULES = {
     "Begin": ("begin", "begin"),
     "BindRoute": ("routes", "bind_route"),
     "ClaimDelivery": ("sending", "claim_delivery"),
+    "Compress": ("compression", "compress"),
     "Control": ("controls", "control"),
     "DeferDelivery": ("sending", "defer_delivery"),
     "Delete": ("lineages", "delete"),

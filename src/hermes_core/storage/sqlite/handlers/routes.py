@@ -42,6 +42,12 @@ FORGET = "DELETE FROM routes WHERE key = ?"
 RUNNING = """
     SELECT l.no FROM lineages AS l JOIN turns AS t ON t.no = l.turn_no WHERE l.id = ? AND t.session_key = ?
 """
+QUIET = f"""
+    SELECT 1 FROM lineages AS l JOIN routes AS r ON r.lineage_id = l.id WHERE r.key = ?1
+    AND max(l.last_activity, r.updated_at) <= ?2 AND l.turn_no IS NULL
+    AND NOT EXISTS (SELECT 1 FROM inbox WHERE lineage_id = l.id AND status = 'pending' AND kind <> 'control')
+    AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING.replace("?", "?1")})
+"""
 ALL = 1 << 62
 """Greater than every id: without a control row, all rows are older."""
 
@@ -95,6 +101,9 @@ def release_route(operation: ReleaseRoute) -> Callable[[Transaction], Released]:
     def work(tx: Transaction) -> Released:
         left = _leads_to(tx, key)
         _check(operation, left)
+        quiet_since = operation.quiet_since
+        if left is not None and quiet_since is not None and tx.one(QUIET, (key, quiet_since)) is None:
+            raise Conflict(f"{key} is not quiet any more; look again")
         stopped: Turn | None = None
         if left is not None:
             tx.run(RELEASE, (now, operation.title, key))

@@ -14,7 +14,7 @@ from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, route
 from hermes_core.storage.sqlite.rows import holder_text
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.operations import BindRoute
-from hermes_hookspecs.outbox import SENDING, WAITING
+from hermes_hookspecs.outbox import REPLY, SENDING, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +141,7 @@ def mark_sent(operation: MarkSent) -> Callable[[Transaction], Delivery]:
             tx.run(MARK, (delivery_id,))
         for update in operation.state:
             put(tx, update, now)
-        if operation.opened is not None and found.lineage_id is not None:
+        if operation.opened is not None and found.lineage_id is not None and found.kind != REPLY:
             _bind_opened(tx, operation.opened, found.lineage_id, now)
         return _stands(tx, delivery_id, attempt)
 

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep"]
 
-# Only rows that ended have a time of that; what waits, is claimed or is applied has none.
+# Only rows that ended have a time of that; what waits, is claimed or is applied has none. A row whose answer may be on
+# its way stays, so that a redelivery finds it: deliveries name the oldest row that they answer.
 OLD_INBOX = """
-    SELECT id, identities FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ? ORDER BY settled_at, id LIMIT ?
+    SELECT id, identities FROM inbox WHERE settled_at IS NOT NULL AND settled_at < ? AND NOT EXISTS (
+        SELECT 1 FROM outbox WHERE outbox.session_key = inbox.session_key AND inbox_id <= inbox.id
+            AND outbox.settled_at IS NULL
+    ) ORDER BY settled_at, id LIMIT ?
 """
 FORGET_IDENTITY = "DELETE FROM inbox_identities WHERE identity = ?"
 REMOVE_INBOX = "DELETE FROM inbox WHERE id = ?"

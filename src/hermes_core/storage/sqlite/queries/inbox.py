@@ -22,7 +22,17 @@ if TYPE_CHECKING:
         Text,
     ]  # fmt: skip
 
-__all__ = ["controls", "item", "quarantined", "unrouted", "waiting", "waiting_of_key", "work"]
+__all__ = [
+    "attended",
+    "controls",
+    "controls_of_key",
+    "item",
+    "quarantined",
+    "unrouted",
+    "waiting",
+    "waiting_of_key",
+    "work",
+]
 
 ITEM = """
     SELECT id, session_key, source, platform, account_id, terminal, text, accepted_at, identities, attachments, kind,
@@ -41,9 +51,15 @@ WORK = f"""
 UNROUTED = f"""
     {ITEM} WHERE {OF_ACCOUNT} AND status = 'pending' AND kind <> 'control' AND lineage_id IS NULL ORDER BY id LIMIT ?
 """
+OPEN_CONTROL = "kind = 'control' AND status IN ('pending', 'applied') AND waiter IS NULL"
 CONTROLS = f"""
-    {ITEM} WHERE {OF_ACCOUNT} AND kind = 'control' AND status IN ('pending', 'applied') ORDER BY id LIMIT ?
+    {ITEM} WHERE id IN (
+        SELECT min(id) FROM inbox WHERE platform = ? AND account_id = ? AND {OPEN_CONTROL} GROUP BY session_key
+    ) ORDER BY id LIMIT ?
 """
+CONTROLS_OF_KEY = f"{ITEM} WHERE session_key = ? AND {OPEN_CONTROL} ORDER BY id LIMIT ?"
+# Few messages wait at a time: the index of those that do is small.
+ATTENDED = f"{ITEM} WHERE status = 'pending' AND waiter IS NOT NULL ORDER BY session_key, id LIMIT ?"
 QUARANTINED = f"{ITEM} WHERE status = 'quarantined' ORDER BY id DESC LIMIT ?"
 
 
@@ -102,8 +118,18 @@ def unrouted(reader: Reader, entrances: Iterable[Entrance], limit: int) -> tuple
 
 
 def controls(reader: Reader, entrances: Iterable[Entrance], limit: int) -> tuple[InboxItem, ...]:
-    """Commands of these entrances that nobody waits for and that are not done, oldest first."""
+    """The oldest command of each key of these entrances that nobody waits for and that is not done, oldest first."""
     return _of_accounts(reader, CONTROLS, entrances, limit)
+
+
+def controls_of_key(reader: Reader, key: SessionKey, limit: int) -> tuple[InboxItem, ...]:
+    """Commands of a key that nobody waits for and that are not done, oldest first."""
+    return tuple(map(_item, reader.all(CONTROLS_OF_KEY, (key, max(limit, 0)))))
+
+
+def attended(reader: Reader, limit: int) -> tuple[InboxItem, ...]:
+    """Pending rows whose sender waits in the same call, by key, those of one key oldest first."""
+    return tuple(map(_item, reader.all(ATTENDED, (max(limit, 0),))))
 
 
 def _of_accounts(reader: Reader, sql: str, entrances: Iterable[Entrance], limit: int) -> tuple[InboxItem, ...]:

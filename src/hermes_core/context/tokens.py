@@ -1,0 +1,89 @@
+"""How many tokens a prompt has: measured where the endpoint said so, estimated and calibrated elsewhere. Pure.
+
+An estimate needs no tokenizer and reads any script: an ASCII letter counts a quarter of a token, and each further byte
+of a character's UTF-8 a third, so that Cyrillic comes to 0.6 a letter, Chinese to 0.95, an emoji to 1.3. What an
+endpoint has said of an earlier prompt of the same session corrects what is estimated of the rows behind it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from hermes_hookspecs.messages import ASSISTANT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_hookspecs.ids import SessionId, TurnId
+    from hermes_hookspecs.messages import Message
+    from hermes_hookspecs.ports.store import StoreReader
+
+__all__ = ["Measurement", "estimate_tokens", "measurement_of", "prompt_tokens", "row_tokens"]
+
+_PER_CHARACTER = 0.25
+_PER_FURTHER_BYTE = 0.35
+_PER_ROW = 4
+"""Tokens around a row: role, separators."""
+_LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
+"""A measurement that differs more than this from the estimate measured something else, too."""
+
+
+@attrs.frozen(kw_only=True)
+class Measurement:
+    """Tokens of the prompt with which the last model call of a turn began, as its endpoint counted them."""
+
+    turn_id: TurnId
+    tokens: int
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens a text has; never less for a longer text that begins with it."""
+    further = 0 if text.isascii() else len(text.encode("utf-8", "surrogatepass")) - len(text)
+    return int(len(text) * _PER_CHARACTER + further * _PER_FURTHER_BYTE + 0.5)
+
+
+def row_tokens(row: Message) -> int:
+    """Return about how many tokens a row has as it is sent: its text, its calls, the text form of its attachments."""
+    tokens = _PER_ROW + estimate_tokens(row.content if row.sent is None else row.sent)
+    for call in row.tool_calls:
+        tokens += _PER_ROW + estimate_tokens(call.name) + estimate_tokens(call.arguments)
+    return tokens + sum(estimate_tokens(one.text or one.name) for one in row.attachments)
+
+
+def prompt_tokens(
+    rows: Sequence[Message], *, system: str | None, session_id: SessionId, measured: Measurement | None
+) -> tuple[int, bool]:
+    """Return the tokens of a prompt, and whether most of it was measured rather than estimated.
+
+    :param rows: what is sent behind the system text, oldest first. session_id: of the session that they are sent for.
+    :param measured: of an earlier turn; it counts only for rows of the same session, since a compression changed the
+        prompt.
+    """
+    weights = [row_tokens(row) for row in rows]
+    head = estimate_tokens(system or "")
+    place = None if measured is None else _answer_of(rows, measured.turn_id, session_id)
+    if measured is None or place is None:
+        return head + sum(weights), False
+    before = head + sum(weights[:place])
+    ratio = min(max(measured.tokens / max(before, 1), _LEAST_RATIO), _MOST_RATIO)
+    return measured.tokens + round(ratio * sum(weights[place:])), True
+
+
+def measurement_of(reader: StoreReader, rows: Sequence[Message]) -> Measurement | None:
+    """Return what the endpoint said of the newest prompt that an answer among ``rows`` was given to."""
+    answered = next((row.turn_id for row in reversed(rows) if row.role == ASSISTANT and not row.kind), None)
+    if answered is None:
+        return None
+    known = [one.usage.input_tokens for one in reader.usage(answered) if one.usage.input_tokens]
+    return Measurement(turn_id=answered, tokens=known[-1]) if known else None
+
+
+def _answer_of(rows: Sequence[Message], turn_id: TurnId, session_id: SessionId) -> int | None:
+    """Return the place of a turn's last answer, ``None`` where it was given in another session."""
+    for place in range(len(rows) - 1, -1, -1):
+        row = rows[place]
+        if row.turn_id == turn_id and row.role == ASSISTANT and not row.kind:
+            return place if row.session_id == session_id else None
+    return None
