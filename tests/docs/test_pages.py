@@ -123,7 +123,9 @@ def test_every_command_that_a_page_names_is_one(page):
 @pytest.mark.parametrize("page", PAGES, ids=_id)
 def test_every_hook_and_setting_that_a_page_names_exists(page):
     hooks = {name for module in ALL_SPECS for name in vars(module) if name.startswith("hermes_")}
-    packages = {"hermes_core", "hermes_hookspecs", "hermes_cli", "hermes_openai", "hermes_shout"}
+    packages = {"hermes_core", "hermes_hookspecs", "hermes_shout"} | {
+        folder.name for folder in ROOT.glob("plugins/*/src/hermes_*")
+    }
     prose = _prose(page)
 
     named = set(re.findall(r"`(hermes_[a-z_]+)`", prose))

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.outbox import calls, courier, lane
 from hermes_core.outbox.parts import REPEAT_MARK, parts_of
-from hermes_core.outbox.results import one_line
+from hermes_core.outbox.results import hint_of, one_line
 from hermes_hookspecs.errors import Conflict, RetryLater, StorageError, StoreBusy
 from hermes_hookspecs.outbox import FAILED, SENDING, SENT, WAITING
 from hermes_hookspecs.ports.platform import Deferred, Sent
@@ -237,7 +237,9 @@ def test_what_went_out_is_marked_once_whatever_is_said_of_it(bench, result, kept
     assert bench.store.state("n", "k", now=bench.clock.now()) is None
 
 
-@pytest.mark.parametrize("at", ["soon", float("nan"), float("inf"), object(), True], ids=str)
+@pytest.mark.parametrize(
+    "at", ["soon", float("nan"), float("inf"), object(), True], ids=["text", "nan", "inf", "object", "truth"]
+)
 def test_what_is_put_off_to_no_time_is_a_failure_that_reached_nobody(bench, at):
     bench.sender.then(_returning(Deferred(reason="later", at=at)))
     delivery = bench.put()
@@ -279,6 +281,11 @@ def test_a_look_up_that_answers_nonsense_is_asked_again(bench):
 
 def test_an_error_that_cannot_say_what_it_is_is_named_by_its_type():
     assert one_line(_Silent()) == "_Silent"
+
+
+@pytest.mark.parametrize("error", [RetryLater("x", after_s="5"), RetryLater("x", after_s=float("nan")), _Bare()])
+def test_a_hint_that_is_no_number_is_none(error):
+    assert hint_of(error) is None
 
 
 def test_a_failure_that_nobody_foresaw_is_counted_too(bench):
@@ -342,14 +349,15 @@ def test_addresses_that_failed_leave_places_to_those_that_did_not(bench, wait_un
     sender = Hanging()
 
     async def act():
-        running = asyncio.create_task(bench.deliverer(sender).until_idle())
+        running = asyncio.create_task(bench.deliverer(sender).run())
         await wait_until(gate.reached.is_set)
         good = [bench.put("good", chat=f"good_{number}") for number in range(3)]
-        again = asyncio.create_task(bench.deliverer(sender).until_idle())
         await wait_until(lambda: bench.status(*good) == [SENT] * 3)
         held = set(bench.status(*failing))
         gate.open()
-        await wait_within(asyncio.gather(running, again))
+        await wait_until(lambda: bench.status(*failing) == [SENT] * many)
+        running.cancel()
+        await wait_within(asyncio.wait({running}))
         return held
 
     assert asyncio.run(act()) == {WAITING, SENDING}
@@ -377,6 +385,33 @@ def test_an_address_that_failed_has_a_place_although_others_did_not(bench, wait_
         await wait_within(running)
 
     asyncio.run(act())
+
+
+def test_those_that_did_not_fail_go_first(bench, wait_until, wait_within):
+    gate = Gate()
+    for number in range(8):
+        bench.put("failing", chat=f"oc_failing_{number}")
+    bench.drain(RecordingSender(answers=[RetryLater("busy")] * 8))
+    bench.clock.advance(60)
+    for number in range(12):
+        bench.put("fresh", chat=f"oc_{number}")
+    seen = []
+
+    class Slow(RecordingSender):
+        async def send(self, part):
+            seen.append(part.text)
+            await gate.pass_through()
+            return await super().send(part)
+
+    async def act():
+        running = asyncio.create_task(bench.deliverer(Slow()).until_idle())
+        await wait_until(lambda: len(seen) == 8)
+        gate.open()
+        await wait_within(running)
+
+    asyncio.run(act())
+
+    assert sorted(seen[:8]) == ["failing"] + ["fresh"] * 7
 
 
 def test_a_long_text_is_split_off_the_loop(bench, monkeypatch):

@@ -132,8 +132,9 @@ class InboxSettings:
 class OutboxSettings:
     """``[outbox]``: answers on their way.
 
-    ``attempts``: failures after which a delivery is given up. ``retry_first_s``, ``retry_most_s``: the back-off, which
-    doubles; a platform's own hint wins. ``send_timeout_s``: for one part. ``keep_days``: how long what ended is kept.
+    ``attempts``: failures after which a delivery is given up; while its account is out of reach, not within a day.
+    ``retry_first_s``, ``retry_most_s``: the back-off, which doubles; a platform's own hint wins. ``send_timeout_s``:
+    for one part. ``keep_days``: how long what ended is kept.
     """
 
     attempts: int = whole(12, 1, 1000)
