@@ -441,8 +441,8 @@ def test_numbers_of_deleted_rows_are_not_given_again(store, scene):
     inbox_id = scene.accept("last", lineage_id=entry.lineage_id)
 
     scene.run(Delete(lineage_id=entry.lineage_id, now=7))
-    again = scene.enter()
-    scene.talk(again)
+    again = scene.enter()  # what waited has come along
+    scene.finish(scene.begin(again.lineage_id, inbox_id), saying("hi"))
 
     assert min(row.id for row in scene.rows(again.lineage_id)) > max(ids)
     assert scene.accept("new") > inbox_id
