@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-__all__ = ["settled"]
+__all__ = ["abandon", "settled"]
 
 T = TypeVar("T")
 
@@ -37,3 +37,8 @@ async def settled(work: Awaitable[T]) -> T:
         me.uncancel()  # the same cancellation, later: whoever counts them counts one
         me.cancel()
     return task.result()
+
+
+def abandon(task: asyncio.Task[T]) -> None:
+    """Leave a task that swallows its cancellation: ``asyncio.run`` waits for every task that it knows."""
+    asyncio._unregister_task(task)  # noqa: SLF001 - documented, for whoever takes a task out of the loop's books

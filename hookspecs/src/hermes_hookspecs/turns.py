@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACTIVE",
+    "DEAD",
     "DONE",
     "FAILED",
     "INTERRUPTED",
@@ -31,6 +32,8 @@ DONE = "done"
 FAILED = "failed"
 STOPPED = "stopped"
 INTERRUPTED = "interrupted"
+DEAD = "its process ended"
+"""Reason of a turn that was found active without a living holder."""
 OUTCOMES = (DONE, FAILED, STOPPED, INTERRUPTED)
 """How a turn ends: by itself, by an exception, by a revoke, or by the death of its process."""
 

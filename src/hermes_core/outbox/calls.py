@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import attrs
 
 from hermes_core.outbox.results import one_line
-from hermes_core.settling import settled
+from hermes_core.settling import abandon, settled
 from hermes_hookspecs.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ async def _ended(task: asyncio.Task[_Outcome[T]]) -> None:
         await settled(asyncio.wait({task}, timeout=_CLEANUP_S))
     if not task.done():
         _log.warning("a sender does not end; its delivery goes on without it")
-        # asyncio.run waits for every task that it knows, and would wait for this one for ever.
-        asyncio._unregister_task(task)  # noqa: SLF001 - documented, for whoever takes a task out of the loop's books
+        abandon(task)
 
 
 def _told(task: asyncio.Task[_Outcome[T]]) -> _Outcome[T] | None:

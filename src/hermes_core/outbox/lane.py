@@ -6,7 +6,7 @@ import asyncio
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from hermes_core.settling import settled
+from hermes_core.settling import abandon, settled
 from hermes_hookspecs.errors import StorageError
 from hermes_hookspecs.outbox import SENDING, address_of
 
@@ -102,8 +102,7 @@ class Lane:
         _, left = await settled(asyncio.wait(tasks, timeout=_LEAVE_S))
         for task in left:
             _log.warning("a delivery of %s does not end; it is left, and found again", self.entrance)
-            # asyncio.run waits for every task that it knows, and would wait for this one for ever.
-            asyncio._unregister_task(task)  # noqa: SLF001 - documented, for whoever takes a task out of the loop's books
+            abandon(task)
 
     async def _heads_now(self) -> Sequence[Delivery]:
         """Return the heads, none of them older than the tasks: what one has just ended would look like a stranger's."""

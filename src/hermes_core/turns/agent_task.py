@@ -13,7 +13,7 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 from hermes_core.plugins.stages import one_line
-from hermes_core.settling import settled
+from hermes_core.settling import abandon, settled
 from hermes_core.turns.agent_events import fault_of
 from hermes_hookspecs.errors import AgentFailed
 
@@ -99,8 +99,7 @@ class AgentTask:
     def _give_up(self, task: asyncio.Task[None]) -> None:
         _log.warning("agent %s does not end; turn %s ends without it", self._agent.name, self._turn_id)
         task.cancel()
-        # asyncio.run waits for every task that it knows, and would wait for this one for ever.
-        asyncio._unregister_task(task)  # noqa: SLF001 - documented, for whoever takes a task out of the loop's books
+        abandon(task)
 
     # --- in the task
 

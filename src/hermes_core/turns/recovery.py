@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.store import StoreReader
     from hermes_hookspecs.turns import Turn
 
-__all__ = ["DEAD", "DeadTurn", "Verdict", "dead_turn", "notice_for", "recovery_note", "verdict_on"]
-
-DEAD = "its process ended"
-"""Reason of a turn that was found active without a living holder."""
+__all__ = ["DeadTurn", "Verdict", "dead_turn", "notice_for", "recovery_note", "verdict_on"]
 
 REPEATABLE = ("read", "idempotent")
 """Effects of calls whose repetition changes nothing."""

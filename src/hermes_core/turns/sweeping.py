@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from hermes_core.outbox.topics import outbox_topic
 from hermes_core.turns.presence import is_forsaken
-from hermes_core.turns.recovery import DEAD
 from hermes_core.turns.topics import WORK
 from hermes_hookspecs.operations import Revoke, Withdraw
-from hermes_hookspecs.turns import INTERRUPTED
+from hermes_hookspecs.turns import DEAD, INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

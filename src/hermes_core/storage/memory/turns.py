@@ -21,7 +21,7 @@ from hermes_hookspecs.inbox import CLAIMED, CONTROL, PENDING, SETTLED
 from hermes_hookspecs.messages import KIND_RECOVERY, TOOL
 from hermes_hookspecs.operations import Begun, Busy, Changed, Finished, NothingWaiting, NotYourTurn
 from hermes_hookspecs.outbox import address_of
-from hermes_hookspecs.turns import ACTIVE, INTERRUPTED, Lease, RecordedUsage, Turn
+from hermes_hookspecs.turns import ACTIVE, DEAD, INTERRUPTED, Lease, RecordedUsage, Turn
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["append", "begin", "check_fence", "finish", "record_usage", "renew", "revoke"]
 
 Number = TypeVar("Number", int, float)
-
-DEAD = "its process ended"
-"""Reason of a turn that was found active without a living holder."""
 
 
 def begin(tables: Tables, operation: Begin) -> BeginResult:

@@ -16,7 +16,7 @@ from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.inbox import CLAIMED, PENDING
 from hermes_hookspecs.operations import Begun, Busy, Changed, NothingWaiting, NotYourTurn
 from hermes_hookspecs.outbox import address_of
-from hermes_hookspecs.turns import ACTIVE, INTERRUPTED, Lease, LeaseStamp, Turn
+from hermes_hookspecs.turns import ACTIVE, DEAD, INTERRUPTED, Lease, LeaseStamp, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     StandRow = tuple[int, SessionId, int, int, str | None, TurnId | None]
 
 __all__ = ["begin"]
-
-DEAD = "its process ended"
-"""Reason of a turn that was found active without a living holder."""
 
 STAND = "SELECT no, tip, lease_token, lease_renewals, lease_holder, turn_id FROM lineages WHERE id = ?"
 INSERT_TURN = """
