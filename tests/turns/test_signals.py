@@ -117,6 +117,31 @@ def test_a_waiter_is_woken_by_the_death_of_the_process_it_watches():
         open_process(holder)
 
 
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system cannot watch a process")
+def test_a_dead_process_that_is_still_watched_does_not_keep_the_loop_busy():
+    child = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1, text=True)
+    child.stdout.readline()
+    holder = holder_of(child.pid)
+    waker = LocalWaker(never_looks)
+    told = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        add_reader = loop.add_reader
+        loop.add_reader = lambda descriptor, callback: add_reader(descriptor, lambda: (told.append(1), callback()))
+        waiter = waker.enter("a")
+        waiter.watch(holder)
+        os.kill(child.pid, signal.SIGKILL)
+        assert await waiter.wait(PATIENCE_S, look=False)
+        for _ in range(20):  # rounds of the loop, in which the waiter reads the store and begins its turn
+            await asyncio.sleep(0)
+        waker.leave(waiter)
+
+    asyncio.run(main())
+    child.communicate()
+    assert told == [1]
+
+
 def holder_of(pid):
     import attrs
 

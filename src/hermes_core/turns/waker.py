@@ -142,7 +142,12 @@ class Waiter:
             return
         if descriptor is not None:
             self._process = descriptor
-            self._loop.add_reader(descriptor, self._event.set)
+            self._loop.add_reader(descriptor, self._died)
+
+    def _died(self) -> None:
+        # Once: it stays readable, and the loop would spin and keep the GIL from the threads that take the turn over.
+        self._loop.remove_reader(self._process)
+        self._event.set()
 
     async def wait(self, timeout_s: float, *, look: bool = True) -> bool:
         """Return whether something happened since the last wait.
