@@ -63,6 +63,9 @@ class MessageEvent:
             (a terminal); an empty id is none.
         kind: ``message``, ``control`` or ``internal`` (background results; moves no clock).
         received_at: UTC milliseconds. error: why the item could not be read, ``""`` for one that could.
+        addressed: it is meant for us: a direct chat, a mention, an answer to us, a command. In a group others are taken
+            only where the group's rule says so.
+        recalls: identity of an earlier message that its sender took back; the text is empty then.
     """
 
     source: SessionSource
@@ -72,6 +75,8 @@ class MessageEvent:
     kind: str = attrs.field(default=MESSAGE, validator=attrs.validators.in_(KINDS))
     received_at: int
     error: str = ""
+    addressed: bool = True
+    recalls: str = ""
 
 
 @attrs.frozen(kw_only=True)

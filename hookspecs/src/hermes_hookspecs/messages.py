@@ -78,6 +78,7 @@ class Attachment:
         sha256: hexadecimal content hash; ``None`` while (or because) the bytes are not there.
         size: bytes, ``None`` when unknown. media_type: ``image/png``. name: file name, data from outside.
         text: what stands for it in prompts, exactly as sent; written when its turn begins.
+        reference: what its platform knows it by, from which its bytes are fetched while ``sha256`` is ``None``.
     """
 
     kind: str
@@ -86,6 +87,7 @@ class Attachment:
     size: int | None = None
     sha256: str | None = None
     text: str | None = None
+    reference: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from pathlib import Path
 
+    from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
-    from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.source import Entrance, SessionSource
-    from hermes_hookspecs.state import StateUpdate
+    from hermes_hookspecs.state import StateEntry, StateUpdate
 
 __all__ = [
+    "CONNECTED",
+    "CONNECTING",
+    "FAILED",
+    "WAITING",
+    "AccountSetup",
+    "AttachmentFetcher",
     "Deferred",
     "DeliveryPart",
+    "Editor",
     "Inlet",
     "Platform",
     "PlatformAbilities",
@@ -26,6 +35,8 @@ __all__ = [
     "Sent",
     "SentLookup",
     "ServedEntrance",
+    "StateReader",
+    "Typist",
 ]
 
 
@@ -97,13 +108,58 @@ class Deferred:
 SendResult = Sent | Deferred
 
 
+CONNECTING, CONNECTED, WAITING, FAILED = "connecting", "connected", "waiting", "failed"
+"""What an adapter says of its connection: *waiting* until it tries again, *failed* until a person acts."""
+
+
 class Inlet(Protocol):
-    """Where an adapter hands messages in."""
+    """Where an adapter hands messages in, and says how it is. Used on the loop that runs the adapter."""
 
     async def accept(
         self, events: Sequence[MessageEvent], *, state: Sequence[StateUpdate] = ()
     ) -> Sequence[AcceptResult]:
-        """Store a batch and the adapter's state in one transaction; acknowledge to the platform only behind it."""
+        """Store a batch and the adapter's state in one transaction; acknowledge to the platform only behind it.
+
+        :returns: one result an event, in order; an event that access refuses has ``refused`` set and no row.
+        :raises StorageError: nothing was stored: acknowledge nothing, and try the same batch again.
+        """
+        ...
+
+    def alive(self) -> None:
+        """Say that the platform was heard: a frame, a poll that came back. What a watchdog measures."""
+        ...
+
+    def report(self, state: str, detail: str = "") -> None:
+        """Say how the connection is: one of the constants above, with one line for people; never a secret."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class AccountSetup:
+    """What an adapter is made with.
+
+    Attributes:
+        account_id: the configured alias. state: reads what the adapter remembers, in its platform's own namespace,
+            which is the platform's name. folder: its own, mode 0700, for what is no secret of the store.
+        environ: where secrets come from.
+    """
+
+    account_id: str
+    state: StateReader
+    folder: Path
+    clock: Clock
+    environ: Mapping[str, str] = attrs.field(repr=False)
+
+
+class StateReader(Protocol):
+    """Reads a plugin's remembered values. Thread-safe; blocks for one read."""
+
+    def get(self, key: str) -> StateEntry | None:
+        """Return one entry, ``None`` where there is none or it has expired."""
+        ...
+
+    def list(self, prefix: str = "") -> Sequence[StateEntry]:
+        """Return the entries whose keys begin with ``prefix``, sorted by key."""
         ...
 
 
@@ -136,11 +192,50 @@ class ServedEntrance:
     abilities: PlatformAbilities = attrs.field(factory=PlatformAbilities)
 
 
+class Typist(Protocol):
+    """What an adapter of a platform with ``typing`` has beside."""
+
+    async def typing(self, target: SessionSource, *, on: bool) -> None:
+        """Show, or stop showing, that an answer is being written. Repeated while it is; errors are not told."""
+        ...
+
+
+class Editor(Protocol):
+    """What an adapter of a platform with ``edits`` has beside: a message that was sent gets another text."""
+
+    async def edit(self, part: DeliveryPart, platform_message_id: str) -> SendResult:
+        """Replace the whole text of a message by the part's. Errors as :meth:`Sender.send` raises them.
+
+        :raises Rejected: it cannot be edited any more; what is missing is sent as a message of its own.
+        """
+        ...
+
+
+class AttachmentFetcher(Protocol):
+    """What an adapter of a platform with ``media`` has beside."""
+
+    def fetch(self, attachment: Attachment, source: SessionSource) -> AsyncIterator[bytes]:
+        """Yield the bytes of an attachment that came with a message from ``source``, by its ``reference``.
+
+        :raises RetryLater: not now. :raises Rejected: they are gone, or not for us.
+        """
+        ...
+
+
 class PlatformAdapter(Sender, Protocol):
-    """One account of a platform, connected. It accepts, normalises and sends; it owns no policy."""
+    """One account of a platform, connected. It accepts, normalises and sends; it owns no policy.
+
+    What else it can do it says with :class:`PlatformAbilities`, and has the methods of :class:`Typist`,
+    :class:`Editor`, :class:`SentLookup`, :class:`AttachmentFetcher`.
+    """
 
     async def run(self, inlet: Inlet) -> None:
-        """Receive until cancelled; reconnect by itself; finish the batch in hand before leaving."""
+        """Receive until cancelled; reconnect by itself, with jitter; finish the batch in hand before leaving.
+
+        Sending works while this runs. An exception other than a cancellation makes the gateway run it again later.
+
+        :raises AuthFailed: a person must act; it is not run again until the gateway is told to reload.
+        """
         ...
 
 
@@ -150,9 +245,13 @@ class Platform(Protocol):
     name: str
     abilities: PlatformAbilities
 
-    def adapter(self, account_id: str, settings: Mapping[str, object], store: Store) -> PlatformAdapter:
+    def accounts(self) -> Sequence[str]:
+        """Return the aliases of the accounts that are configured, ``default`` first; empty where there are none."""
+        ...
+
+    def adapter(self, setup: AccountSetup) -> PlatformAdapter:
         """Return the adapter of one account; connects to nothing yet.
 
-        :raises ConfigError: settings or credentials are missing.
+        :raises ConfigError: settings or credentials are missing: the error names section and key.
         """
         ...
