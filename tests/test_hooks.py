@@ -307,3 +307,13 @@ def test_nothing_is_told_after_closing_and_nobody_listening_starts_no_thread(pro
 
     assert app.hooks._events is None
     assert ear.heard == []
+
+
+def test_the_end_of_a_turn_is_told_once_however_many_notice_it(app, ear):
+    first, second = (app.ask(text, SOURCE).turn for text in ("one", "two"))
+
+    for turn in (first, second, first):
+        app.hooks.turn_ended(turn)
+    app.hooks.flush()
+
+    assert [told["turn"].id for told in ear.told("after_turn_finish")] == [first.id, second.id]

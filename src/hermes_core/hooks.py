@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes_core.plugins.host import PluginHost
     from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.commands import Command
-    from hermes_hookspecs.ids import LineageId
+    from hermes_hookspecs.ids import LineageId, TurnId
     from hermes_hookspecs.operations import Claim
     from hermes_hookspecs.ports.agent import Agent, Tool
     from hermes_hookspecs.ports.policies import Activity, CompressionPolicy, KeyBuilder, ResetPolicy, Summariser
@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.store import StoreBackend
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import KeyPolicy, SessionSource
+    from hermes_hookspecs.turns import Turn
 
 __all__ = ["EVENT_LIMIT_S", "Hooks"]
 
 EVENT_LIMIT_S = 10.0
 """Seconds after which an event hook that does not return is left behind."""
+_ENDS_KNOWN = 4096
+"""Turns whose end was told, so that it is not told again."""
 
 
 class Hooks:
@@ -48,6 +51,7 @@ class Hooks:
         self._provided: dict[str, object] = {}
         self._events: EventThread | None = None
         self._closed = False
+        self._ended: dict[TurnId, None] = {}
 
     @property
     def host(self) -> PluginHost:
@@ -177,6 +181,22 @@ class Hooks:
 
                 self._events = EventThread(EVENT_LIMIT_S)
         self._events.post(name, lambda: _hear(self._call(name, **values)))
+
+    def turn_ended(self, turn: Turn) -> None:
+        """Tell the end of a turn; once in this process, however many of it notice the end.
+
+        A process that stood still longer than its lease may close its own turn as a dead one, and then find in that
+        turn that the lease is lost.
+        """
+        if not self._implementations("hermes_after_turn_finish"):
+            return
+        with self._lock:
+            if turn.id in self._ended:
+                return
+            self._ended[turn.id] = None
+            while len(self._ended) > _ENDS_KNOWN:
+                del self._ended[next(iter(self._ended))]
+        self.fire("hermes_after_turn_finish", turn=turn)
 
     def flush(self) -> None:
         """Wait until what was told is heard, within the time limit."""

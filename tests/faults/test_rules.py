@@ -188,6 +188,16 @@ def test_a_run_in_which_all_went_well_breaks_no_rule():
     assert check(GOOD) == []
 
 
+def test_a_prompt_begins_anew_behind_a_compression():
+    turns = (*GOOD.turns[:1], *(attrs.evolve(turn, session="S2") for turn in GOOD.turns[1:]))
+    windows = (GOOD.windows[0], *(attrs.evolve(one, digests=("summary",)) for one in GOOD.windows[1:]))
+
+    compressed = attrs.evolve(GOOD, turns=turns, windows=windows)
+
+    assert check(compressed) == []
+    assert check(attrs.evolve(compressed, turns=GOOD.turns)) != []
+
+
 @pytest.mark.parametrize(
     ("rule", "facts"),
     [pytest.param(rule, facts, id=f"{rule} {n}") for rule, each in BROKEN.items() for n, facts in enumerate(each, 1)],

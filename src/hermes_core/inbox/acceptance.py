@@ -185,10 +185,11 @@ class Acceptance:
                 reason="a newer message came",
                 expected=lease.stamp,
             )
+            is_dead = dead_stamp(lease) is not None  # now: who lives when it ends tells that itself
             ended = await self._store.perform(operation)
             if ended is not None:
-                if dead_stamp(lease) is not None:  # its own process is not there to tell
-                    self._hooks.fire("hermes_after_turn_finish", turn=ended)
+                if is_dead:
+                    self._hooks.turn_ended(ended)
                 self._desk.wake(lease.lineage_id)
                 return
 

@@ -262,7 +262,7 @@ class SessionDesk:
             control_id=control_id,
         )
         route = self._store().route(release.key)
-        held = None if route is None or route.lineage_id is None else self._store().lease(route.lineage_id)
+        held = self._endings.left_by_the_dead(None if route is None else route.lineage_id)
         try:
             outcome = self._run(release, control_id)
         except Conflict:
@@ -293,7 +293,7 @@ class SessionDesk:
         """
         from hermes_hookspecs.operations import Revoke
 
-        held = self._store().lease(lineage_id)
+        held = self._endings.left_by_the_dead(lineage_id)
         revoke = Revoke(lineage_id=lineage_id, now=self._clock.now(), reason=reason, deliveries=deliveries)
         outcome = self._run(revoke, control_id)
         self.wake(lineage_id)

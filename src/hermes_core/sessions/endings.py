@@ -26,18 +26,26 @@ class Endings:
         self._store = store
         self._hooks = hooks
 
-    def tell_dead(self, outcome: ControlOutcome, held: Lease | None) -> None:
-        """Tell the end of a turn whose own process is not there to do so.
+    def left_by_the_dead(self, lineage_id: LineageId | None) -> Lease | None:
+        """Return the lease of a lineage where its holder is gone by now, ``None`` where it lives or there is none.
 
-        :param held: the lease as it was before.
+        Asked before a turn is ended: a holder that lives then tells the end itself, even if it dies behind that.
         """
         from hermes_core.leases import dead_stamp
 
-        if outcome.repeated or outcome.stopped is None or held is None or dead_stamp(held) is None:
+        lease = None if lineage_id is None else self._store().lease(lineage_id)
+        return None if lease is None or dead_stamp(lease) is None else lease
+
+    def tell_dead(self, outcome: ControlOutcome, held: Lease | None) -> None:
+        """Tell the end of a turn whose own process is not there to do so.
+
+        :param held: what :meth:`left_by_the_dead` said before.
+        """
+        if outcome.repeated or outcome.stopped is None or held is None:
             return
         turn = self._store().turn(outcome.stopped)
         if turn is not None and turn.token == held.token:  # another one may have begun meanwhile
-            self._hooks.fire("hermes_after_turn_finish", turn=turn)
+            self._hooks.turn_ended(turn)
 
     def tell_left(self, lineage_id: LineageId | None) -> None:
         """Tell that a session ended, when the route that left was the last one to it."""

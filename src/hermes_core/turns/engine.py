@@ -206,7 +206,7 @@ class TurnEngine:
         """
         around = self.around
         if begun.interrupted is not None:
-            around.hooks.fire("hermes_after_turn_finish", turn=begun.interrupted)
+            around.hooks.turn_ended(begun.interrupted)
         around.hooks.fire("hermes_after_turn_start", turn=begun.turn)
         wheel = None
         if how.steered and begun.items and getattr(how.agent, "steers", False):

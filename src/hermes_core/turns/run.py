@@ -251,7 +251,7 @@ class TurnRun:
 
     def _tell(self, outcome: str, reason: str) -> Turn:
         self._turn = attrs.evolve(self._turn, outcome=outcome, reason=reason, ended_at=self._clock.now())
-        self._hooks.fire("hermes_after_turn_finish", turn=self._turn)
+        self._hooks.turn_ended(self._turn)
         return self._turn
 
 

@@ -89,5 +89,5 @@ def close_dead(around: Surroundings, look: QueueLook) -> bool:
         around.waker.wake(topic)
     if ended is None:
         return False
-    around.hooks.fire("hermes_after_turn_finish", turn=ended)
+    around.hooks.turn_ended(ended)
     return True

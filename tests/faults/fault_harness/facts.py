@@ -43,11 +43,12 @@ class InboxRow:
 
 @attrs.frozen(kw_only=True)
 class TurnRow:
-    """A turn. ``number`` is its place among all turns."""
+    """A turn. ``number`` is its place among all turns. ``session``: the segment that it ended in."""
 
     number: int
     id: str
     lineage: str = "L1"
+    session: str = "S1"
     token: int
     inbox_ids: tuple[int, ...] = ()
     outcome: str = "done"
@@ -201,12 +202,13 @@ def gather(database, ledgers):
                     number=no,
                     id=turn,
                     lineage=lineage,
+                    session=session,
                     token=token,
                     inbox_ids=tuple(map(int, ids.split())),
                     outcome=how,
                 )
-                for no, turn, lineage, token, ids, how in connection.execute(
-                    "SELECT no, id, lineage_id, token, inbox_ids, outcome FROM turns ORDER BY no"
+                for no, turn, lineage, session, token, ids, how in connection.execute(
+                    "SELECT no, id, lineage_id, session_id, token, inbox_ids, outcome FROM turns ORDER BY no"
                 )
             ),
             messages=tuple(_messages(connection)),

@@ -327,14 +327,18 @@ def every_call_has_one_result(facts):
 def the_prompt_only_grows(facts):
     """What a turn's agent was sent is, message by message, the beginning of what the next turn's agent is sent.
 
-    Whoever stood still behind its beginning may ask a model once more; nothing of that is stored.
+    Whoever stood still behind its beginning may ask a model once more; nothing of that is stored. Where a compression
+    stands between two turns, the second begins anew, with the summary.
     """
     last = {}
+    session_of = {turn.id: turn.session for turn in facts.turns}
     for window in facts.windows:
         before = last.get(window.lineage)
         if before is not None and window.token < before.token:
             continue
         last[window.lineage] = window
+        if before is not None and session_of.get(window.turn) != session_of.get(before.turn):
+            continue
         if before is not None and window.digests[: len(before.digests)] != before.digests:
             pairs = enumerate(zip(before.digests, window.digests, strict=False))
             place = next((n for n, (one, other) in pairs if one != other), len(window.digests))
