@@ -11,6 +11,7 @@ them; one that carries a *fence* or an *expected* value is refused the second ti
 from __future__ import annotations
 
 from hermes_hookspecs.operations.compression import COMPRESSION, UNCOMPRESSION, Compress, Compressed
+from hermes_hookspecs.operations.hiding import Hid, Hide
 from hermes_hookspecs.operations.inbox import (
     Accept,
     Control,
@@ -87,6 +88,8 @@ __all__ = [
     "Finished",
     "ForgetRoute",
     "GetOrCreate",
+    "Hid",
+    "Hide",
     "LeaveEntrances",
     "MarkSent",
     "NotYourTurn",

@@ -49,7 +49,8 @@ class Compress(Operation[Compressed]):
 
     Attributes:
         fence: of the running turn, or of one without an agent. expected: the tip that the summary was made of.
-        session_id: of the child, fresh. kept_from: first row of the lineage that stays in the context.
+        session_id: of the child, fresh. kept_from: first row of the lineage that stays in the context; ``None`` where
+            none does, since even the last ones are too long for the model: the context begins with the summary's row.
         summary: a system row of :data:`~hermes_hookspecs.messages.KIND_SUMMARY` without calls; ``None`` where nothing
             stands before the rows that stay. reason: :data:`COMPRESSION` or :data:`UNCOMPRESSION`.
         finish: the turn ends with this, done, and the lease is free.
@@ -57,13 +58,13 @@ class Compress(Operation[Compressed]):
     :raises LeaseLost: the token is no longer the lineage's; nothing was written.
     :raises Conflict: the tip is another one by now; nothing was written.
     :raises IllegalMessage: ``kept_from`` is no row of the lineage that may stand first (a result, a summary, hidden),
-        the summary is not one, or calls wait for their results; nothing was written.
+        the summary is not one or nothing stays without one, or calls wait for their results; nothing was written.
     """
 
     fence: Fence
     expected: SessionId
     session_id: SessionId
-    kept_from: MessageId
+    kept_from: MessageId | None
     now: int
     summary: MessageDraft | None = None
     reason: str = COMPRESSION

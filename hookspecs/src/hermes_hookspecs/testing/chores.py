@@ -165,6 +165,22 @@ class ChoreRules(Play):
         if isinstance(self.run(operations.__getitem__), tuple | list):
             self.known.sessions.append(child)
 
+    # taking back
+    @precondition(lambda self: self.fences)
+    @rule(back=st.sampled_from([0, 0, 0, 1]), row=numbers, length=st.none() | numbers, show=flags, finish=flags)
+    def hide(self, *, back: int, row: int, length: int | None, show: bool, finish: bool) -> None:
+        """Take rows back, or bring them back."""
+        fence = self.some_fence(back)
+
+        def build(side: Side) -> ops.Hide:
+            rows = side.store.messages(fence.lineage_id, ALL, hidden=True)
+            place = row % len(rows) if rows else 0
+            last = None if length is None or not rows else rows[min(place + length, len(rows) - 1)].id
+            first = rows[place].id if rows else MessageId(1)
+            return ops.Hide(fence=fence, first=first, last=last, now=self.now, show=show, finish=finish)
+
+        self.run(build)
+
     # state
     @rule(chosen=st.lists(updates, min_size=1, max_size=2), number=st.none() | numbers, ttl=st.none() | st.just(1500))
     def put_state(self, *, chosen: list[StateUpdate], number: int | None, ttl: int | None) -> None:

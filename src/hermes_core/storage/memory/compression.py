@@ -16,7 +16,10 @@ from hermes_hookspecs.sessions import Session
 from hermes_hookspecs.turns import DONE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hermes_core.storage.memory.tables import Tables
+    from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import Compress
     from hermes_hookspecs.turns import Turn
 
@@ -35,7 +38,10 @@ def compress(tables: Tables, operation: Compress) -> Compressed:
     _check(tables, operation, turn)
     turn = _go_on(tables, operation, turn)
     drafts = () if operation.summary is None else (operation.summary,)
-    tables.add_rows(turn.lineage_id, turn.session_id, turn.id, drafts, operation.now)
+    rows = tables.add_rows(turn.lineage_id, turn.session_id, turn.id, drafts, operation.now)
+    if operation.kept_from is None:
+        child = tables.sessions[turn.session_id]
+        tables.sessions[child.id] = attrs.evolve(child, kept_from=rows[0].id)
     tables.note_lineage(turn.lineage_id, operation.now)
     version = tables.bump(turn.lineage_id)
     if operation.finish:
@@ -49,11 +55,19 @@ def _check(tables: Tables, operation: Compress, turn: Turn) -> None:
     waiting = open_calls(rows, turn.id)
     if waiting:
         raise IllegalMessage(f"nothing is compressed before the results of {', '.join(waiting)}")
-    first = next((row for row in rows if row.id == operation.kept_from), None)
-    if first is None or first.hidden or first.role == TOOL or first.kind == KIND_SUMMARY:
-        raise IllegalMessage(f"row {operation.kept_from} is none that the context of {turn.lineage_id} may begin with")
+    _check_beginning(operation, rows)
     if operation.summary is not None and not is_summary(operation.summary):
         raise IllegalMessage("a summary is a marked system row with text, without calls")
+
+
+def _check_beginning(operation: Compress, rows: Sequence[Message]) -> None:
+    if operation.kept_from is None:
+        if operation.summary is None:
+            raise IllegalMessage("a context of nothing but its summary needs one")
+        return
+    first = next((row for row in rows if row.id == operation.kept_from), None)
+    if first is None or first.hidden or first.role == TOOL or first.kind == KIND_SUMMARY:
+        raise IllegalMessage(f"row {operation.kept_from} is none that the context of this lineage may begin with")
 
 
 def _go_on(tables: Tables, operation: Compress, turn: Turn) -> Turn:

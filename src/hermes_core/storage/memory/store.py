@@ -27,6 +27,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
     """Return what runs each operation."""
     from hermes_core.storage.memory import (
         compression,
+        hiding,
         inbox,
         lineages,
         outbox,
@@ -54,6 +55,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.Finish: turns.finish,
         operations.ForgetRoute: routes.forget_route,
         operations.GetOrCreate: routes.get_or_create,
+        operations.Hide: hiding.hide,
         operations.LeaveEntrances: upkeep.leave_entrances,
         operations.MarkSent: outbox.mark_sent,
         operations.PutState: plugin_state.put_state,

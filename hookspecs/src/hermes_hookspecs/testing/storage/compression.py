@@ -27,13 +27,13 @@ __all__ = ["CompressionTests"]
 SUMMARY = MessageDraft(role=SYSTEM, content="in short", sent="[in short]", kind=KIND_SUMMARY, timestamp=1)
 
 
-def _compressing(scene: Scene, begun: Begun, kept_from: int, **fields: object) -> Compress:
+def _compressing(scene: Scene, begun: Begun, kept_from: int | None, **fields: object) -> Compress:
     """Return a compression of the turn's lineage."""
     operation = Compress(
         fence=fence_of(begun),
         expected=scene.lineage(begun.turn.lineage_id).tip,
         session_id=SessionId(scene.fresh()),
-        kept_from=MessageId(kept_from),
+        kept_from=None if kept_from is None else MessageId(kept_from),
         now=scene.now,
         summary=SUMMARY,
     )
@@ -89,6 +89,34 @@ class CompressionTests(StoreFixtures):
         assert (after[-1].role, after[-1].kind, after[-1].content) == (SYSTEM, KIND_SUMMARY, "in short")
         assert (after[-1].sent, after[-1].turn_id) == ("[in short]", begun.turn.id)
         assert store.messages(entry.lineage_id, ALL, session_id=made.session.id) == after[-1:]
+
+    def test_where_nothing_stays_the_context_begins_with_the_summary(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry, "too long for any model")
+        before = scene.rows(entry.lineage_id)
+        operation = _compressing(scene, begun, None)
+
+        made = scene.run(operation)
+        again = scene.run(operation)
+        scene.finish(begun, saying("read its ends"))
+
+        after = scene.rows(entry.lineage_id)
+        assert after[: len(before)] == before
+        summary = after[len(before)]
+        assert (summary.kind, summary.session_id) == (KIND_SUMMARY, made.session.id)
+        assert made.session.kept_from == summary.id == again.session.kept_from
+        assert scene.tip(entry.lineage_id).kept_from == summary.id
+        seen = store.messages(entry.lineage_id, ALL, after=MessageId(summary.id - 1))
+        assert [row.content for row in seen] == ["in short", "read its ends"]
+
+    def test_where_nothing_stays_a_summary_must(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+
+        with pytest.raises(IllegalMessage):
+            scene.run(_compressing(scene, begun, None, summary=None))
+
+        assert len(store.segments(entry.lineage_id, ALL)) == 1
 
     def test_rows_are_counted_where_they_are(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()

@@ -8,6 +8,7 @@ from hermes_hookspecs.testing.storage.concurrency import ConcurrencyTests
 from hermes_hookspecs.testing.storage.controls import ControlTests
 from hermes_hookspecs.testing.storage.deletion import DeletionTests
 from hermes_hookspecs.testing.storage.finishes import FinishTests
+from hermes_hookspecs.testing.storage.hiding import HidingTests
 from hermes_hookspecs.testing.storage.inbox import InboxTests
 from hermes_hookspecs.testing.storage.leases import LeaseTests
 from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
@@ -56,6 +57,7 @@ class StorageSuite(
     StateTests,
     FeedTests,
     CompressionTests,
+    HidingTests,
     LifeTests,
     TextTests,
     ConcurrencyTests,

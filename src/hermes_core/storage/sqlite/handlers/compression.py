@@ -55,6 +55,7 @@ MOVE_TIP = """
     WHERE no = ? RETURNING version
 """
 MOVE_TURN = "UPDATE turns SET session_id = ? WHERE no = ?"
+BEGIN_WITH = "UPDATE sessions SET kept_from = ? WHERE id = ?"
 
 
 def compress(operation: Compress) -> Callable[[Transaction], Compressed]:
@@ -81,7 +82,9 @@ def compress(operation: Compress) -> Callable[[Transaction], Compressed]:
         tx.run(CLOSE_PARENT, (now, operation.reason, lineage_no, tip))
         (version,) = cast("tuple[int]", tx.one(MOVE_TIP, (child, now, len(rows), lineage_no)))  # it was there
         tx.run(MOVE_TURN, (child, turn_no))
-        store_rows(tx, rows, lineage_no=lineage_no, session_id=child, turn_no=turn_no)
+        ids = store_rows(tx, rows, lineage_no=lineage_no, session_id=child, turn_no=turn_no)
+        if operation.kept_from is None:
+            tx.run(BEGIN_WITH, (ids[0], child))
         note_lineage(tx, lineage_no, now)
         if end is not None:
             version = end(tx).version
@@ -94,8 +97,10 @@ def _check(tx: Transaction, operation: Compress, lineage_no: int, waiting: str |
     calls = [call_id for call_id, _ in read_open_calls(waiting)]
     if calls:
         raise IllegalMessage(f"nothing is compressed before the results of {', '.join(calls)}")
-    if tx.one(MAY_BEGIN, (operation.kept_from, lineage_no)) is None:
+    if operation.kept_from is not None and tx.one(MAY_BEGIN, (operation.kept_from, lineage_no)) is None:
         raise IllegalMessage(f"row {operation.kept_from} is none that the context of this lineage may begin with")
+    if operation.kept_from is None and operation.summary is None:
+        raise IllegalMessage("a context of nothing but its summary needs one")
     if not sound:
         raise IllegalMessage("a summary is a marked system row with text, without calls")
 

@@ -35,6 +35,7 @@ MODULES = {
     "Finish": ("steps", "finish"),
     "ForgetRoute": ("routes", "forget_route"),
     "GetOrCreate": ("entries", "get_or_create"),
+    "Hide": ("hiding", "hide"),
     "LeaveEntrances": ("servers", "leave_entrances"),
     "MarkSent": ("sending", "mark_sent"),
     "PutState": ("plugin_state", "put_state"),
