@@ -18,7 +18,7 @@ endif
 
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help dev run test check format bench bench-peer docs isolated faults soak clean
+.PHONY: help dev run test check format bench bench-peer docs isolated laws faults gateway-faults soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,7 +29,9 @@ help:
 	@echo 'make bench            speed against raw SQLite; bench-peer adds the original'
 	@echo 'make docs             write docs/hooks.md, docs/from-hermes.md and hookspecs/api/v1.txt'
 	@echo 'make isolated         test each distribution alone, from wheels (ARGS="--only NAME")'
+	@echo 'make laws             every law of Hypothesis with 1000 examples (LAWS=5000 ARGS="tests/context")'
 	@echo 'make faults           kill processes 1000 times and prove that nothing is lost (ARGS="--mutant no-fence")'
+	@echo 'make gateway-faults   kill gateways under load (ARGS="--kills 200 --idempotent")'
 	@echo 'make soak             the same 20000 times'
 	@echo 'make dev              only set up $(VENV)'
 	@echo 'make clean            remove $(VENV), caches and build output'
@@ -78,9 +80,18 @@ docs: $(STAMP)
 isolated: $(STAMP)
 	@exec $(RUN) tools/isolated.py $(ARGS)
 
+# Behind the results stands what a law has counted.
+LAWS ?= 1000
+laws: $(STAMP)
+	@HERMES_LAWS=$(LAWS) PYTHONPATH=tests/laws exec $(RUN) -m pytest -p long_laws -q -n auto --maxprocesses 4 $(ARGS)
+
 # The last line says what was seen: N kills: 0 lost, 0 doubled, 0 interleaved.
 faults: $(STAMP)
 	@PYTHONPATH=tests/faults exec $(RUN) -m fault_harness --kills 1000 $(ARGS)
+
+# Gateways as processes over a small platform: every message answered once, or marked, each in its own chat.
+gateway-faults: $(STAMP)
+	@PYTHONPATH=tests/toy_platform exec $(RUN) -m toy_faults $(ARGS)
 
 soak: $(STAMP)
 	@PYTHONPATH=tests/faults exec $(RUN) -m fault_harness --kills 20000 $(ARGS)

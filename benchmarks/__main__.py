@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from benchmarks import (
     appends,
     contention,
+    contexts,
     disk,
+    gateway,
     processes,
     reads,
     routing,
@@ -43,7 +45,9 @@ _PARTS: dict[str, Callable[[Size, Peer | None], Iterator[Row]]] = {
     "contention": contention.run,
     "search": search.run,
     "searchquality": searchquality.run,
+    "contexts": contexts.run,
     "disk": disk.run,
+    "gateway": gateway.run,
     "startup": startup.run,
 }
 _FULL = Size(rounds=7, slow_rounds=5, messages_on_disk=100_000, seconds=1.5, is_quick=False)

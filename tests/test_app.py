@@ -95,7 +95,13 @@ def test_plugins_are_listed_with_built_in_ones_last(app):
     names = [row.name for row in app.plugin_rows()]
 
     assert names[:1] == ["test.ear"]
-    assert names[-4:] == ["builtin.keys", "builtin.agents", "builtin.resets", "builtin.commands"]
+    assert names[-5:] == [
+        "builtin.keys",
+        "builtin.agents",
+        "builtin.resets",
+        "builtin.commands",
+        "builtin.approvals",
+    ]
 
 
 def test_notices_are_told_once(tmp_path):

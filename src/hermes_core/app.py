@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_core.config import load_settings
-from hermes_core.profile import Profile
+from hermes_core.desks import Desks
 from hermes_hookspecs.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from hermes_core.sessions.session_store import SessionStore
+    from hermes_hookspecs.approvals import Approval
     from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.commands import Command, CommandReply
@@ -24,16 +25,15 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
     from hermes_hookspecs.ports.app import (
         CompressionReport,
-        PluginRow,
         Resolved,
         RouteExplanation,
         SettingRow,
         TurnResult,
     )
-    from hermes_hookspecs.ports.desks import Care, Maintained, Outbox
+    from hermes_hookspecs.ports.gateway import Gateway
     from hermes_hookspecs.ports.platform import ServedEntrance
     from hermes_hookspecs.ports.resets import ResetExplanation
-    from hermes_hookspecs.ports.search import SearchAnswer, SearchIndex
+    from hermes_hookspecs.ports.search import SearchAnswer
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Left, SessionEntry
     from hermes_hookspecs.source import SessionSource
@@ -79,10 +79,12 @@ def open_app(
         from hermes_core.config.places import check_places
 
         check_places(settings, home=home is not None, profile=profile is not None, db=db is not None)
-    return HermesApp(settings, clock=clock)
+    again = partial(open_app, home, profile=profile, db=db, overrides=overrides, plugins=plugins, environ=environ)
+    environ = os.environ if environ is None else environ
+    return HermesApp(settings, clock=clock, environ=environ, reopen=partial(again, clock=clock))
 
 
-class HermesApp(Profile):
+class HermesApp(Desks):
     """An open profile (:class:`~hermes_hookspecs.ports.app.App`). Thread-safe."""
 
     @cached_property
@@ -111,12 +113,6 @@ class HermesApp(Profile):
             SettingRow(section=one.section, key=one.key, value=shown(one.value), origin=one.origin)
             for one in describe(self.settings)
         ]
-
-    def plugin_rows(self) -> Sequence[PluginRow]:
-        """Load the plugins and return a row for each, built-in ones last."""
-        from hermes_core.plugins.report import contract_row
-
-        return [contract_row(row) for row in self.hooks.host.rows()]
 
     def notices(self) -> Sequence[str]:
         """Return, once, what a person must be told, one line each."""
@@ -276,11 +272,6 @@ class HermesApp(Profile):
             budget_s=budget_s,
         )
 
-    @property
-    def search_index(self) -> SearchIndex:
-        """Return what searches, opened at the first use: a plugin's index, or a scan where none works."""
-        return self._search.search_index
-
     # --- turns
 
     def ask(
@@ -309,11 +300,19 @@ class HermesApp(Profile):
         agent: Agent | str | Callable[..., object] | None = None,
         on_event: Callable[[AgentEvent], None] | None = None,
         on_wait: Callable[[str], None] | None = None,
+        on_approval: Callable[[Approval], None] | None = None,
         attachments: tuple[Attachment, ...] = (),
     ) -> TurnResult:
         """Do what :meth:`ask` does, on the running loop."""
         return await self._turns.ask(
-            text, source, entry=entry, agent=agent, on_event=on_event, on_wait=on_wait, attachments=attachments
+            text,
+            source,
+            entry=entry,
+            agent=agent,
+            on_event=on_event,
+            on_wait=on_wait,
+            on_approval=on_approval,
+            attachments=attachments,
         )
 
     async def command(self, text: str, source: SessionSource, entry: SessionEntry | None) -> CommandReply | None:
@@ -354,37 +353,8 @@ class HermesApp(Profile):
         await serve(self, self, self._turns, entrances, agent=agent, until_idle=until_idle)
 
     @property
-    def outbox(self) -> Outbox:
-        """Return the outbox, for people."""
-        from hermes_core.outbox.desk import OutboxDesk
+    def gateway(self) -> Gateway:
+        """Return the gateway of this profile."""
+        from hermes_core.gateway.desk import GatewayDesk
 
-        return OutboxDesk(lambda: self.store, self.clock, self.wake_topic)
-
-    @property
-    def care(self) -> Care:
-        """Return the care of the store."""
-        from hermes_core.care.desk import CareDesk
-
-        return CareDesk(
-            lambda: self.store,
-            self.clock,
-            self.settings,
-            wake_folder=lambda: self.wake_folder,
-            plugin_rows=self.plugin_rows,
-            index=lambda: self.search_index,
-            recover=lambda: self._turns.recovery.close_dead_turns(),  # noqa: PLW0108 - opened late
-        )
-
-    def maintain(self) -> Maintained:
-        """Recover, sweep, index. Idempotent; blocks for a bounded time."""
-        from hermes_core.care.maintain import maintain
-
-        return maintain(
-            self.store,
-            self.clock,
-            self.settings,
-            self._turns,
-            resets=self.desk.resets,
-            index=self.search_index,
-            files=self.attachments,
-        )
+        return GatewayDesk(self, self, turns=lambda: self._turns, acceptance=lambda: self._acceptance)

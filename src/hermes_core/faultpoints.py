@@ -31,13 +31,21 @@ POINTS: Final = (
     "route.stored",
     "control.applied",
     "control.replied",
+    "fetch.stored",
+    "fetch.marked",
     "begin.before",
     "begin.stored",
+    "compress.before",
+    "compress.stored",
     "step.before",
     "step.stored",
     "result.stored",
     "finish.before",
     "finish.stored",
+    "stream.opened",
+    "stream.sent",
+    "stream.shown",
+    "stream.edited",
     "deliver.claimed",
     "deliver.split",
     "deliver.sent",
@@ -48,9 +56,11 @@ POINTS: Final = (
 )
 """Every name, in the order of a message's way. ``before`` is in front of a transaction, ``stored`` right behind one.
 
-``ack`` is reached by whoever acknowledges to a platform, between the acceptance and that. ``group.begun`` is inside a
-transaction of the SQLite store, behind an operation's writes; ``group.committed`` is behind COMMIT and in front of the
-sync; ``group.synced`` is behind the sync, in front of the answers.
+``ack`` is reached by whoever acknowledges to a platform, between the acceptance and that. ``fetch.`` are of what comes
+with a message: its bytes are durable, its row names them. ``stream.`` are of an answer
+that is shown while it is written: remembered, sent, its id remembered, edited. ``group.begun`` is inside a transaction
+of the SQLite store, behind an operation's writes; ``group.committed`` is behind COMMIT and in front of the sync;
+``group.synced`` is behind the sync, in front of the answers.
 """
 
 ACTIONS: Final = ("kill", "stop", "hang", "raise-full", "raise-unknown", "interrupt")

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.commands import Command
     from hermes_hookspecs.ids import LineageId, TurnId
+    from hermes_hookspecs.inbox import MessageEvent
     from hermes_hookspecs.operations import Claim
     from hermes_hookspecs.ports.agent import Agent, Tool
+    from hermes_hookspecs.ports.platform import Platform
     from hermes_hookspecs.ports.policies import Activity, CompressionPolicy, KeyBuilder, ResetPolicy, Summariser
     from hermes_hookspecs.ports.search import SearchSource
     from hermes_hookspecs.ports.services import AttachmentDescriber, AttachmentStore, ContextProvider
     from hermes_hookspecs.ports.store import StoreBackend
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import KeyPolicy, SessionSource
+    from hermes_hookspecs.specs.decisions import AccessDecision
     from hermes_hookspecs.turns import Turn
 
 __all__ = ["EVENT_LIMIT_S", "Hooks"]
@@ -123,6 +126,11 @@ class Hooks:
         found: Sequence[CliCommand] = self._joined("hermes_cli_commands")
         return found
 
+    def platforms(self) -> dict[str, Platform]:
+        """Return the chat platforms by name; of two with one name the plugin asked first has it."""
+        found: dict[str, Platform] = _by_name("hermes_platforms", self._joined("hermes_platforms"))
+        return found
+
     def attachment_store(self, folder: str) -> AttachmentStore | None:
         """Return where a plugin keeps the bytes of attachments, ``None`` for the built-in folder.
 
@@ -146,6 +154,14 @@ class Hooks:
     def legacy_claims(self, source: SessionSource, policy: KeyPolicy) -> tuple[Claim, ...]:
         """Return the older keys whose route a message may take over, best first."""
         return tuple(_flat(self._call("hermes_legacy_claims", source=source, policy=policy, keys=self.key_builder())))
+
+    def decide_access(self, event: MessageEvent) -> AccessDecision | None:
+        """Return whether a sender may talk to us, ``None`` where no plugin says.
+
+        :raises PluginError: a plugin failed; the message is refused.
+        """
+        found: AccessDecision | None = self._call("hermes_decide_access", event=event)
+        return found
 
     def redact_inbound(self, text: str, source: SessionSource) -> str:
         """Return ``text`` as every plugin in turn leaves it.
@@ -197,6 +213,10 @@ class Hooks:
             while len(self._ended) > _ENDS_KNOWN:
                 del self._ended[next(iter(self._ended))]
         self.fire("hermes_after_turn_finish", turn=turn)
+
+    def is_heard(self, name: str) -> bool:
+        """Return whether any plugin listens to an event: telling it may cost its teller something."""
+        return bool(self._implementations(name))
 
     def flush(self) -> None:
         """Wait until what was told is heard, within the time limit."""

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from hermes_core.hooks import Hooks
 from hermes_core.sessions.desk import SessionDesk
 from hermes_hookspecs.clock import SystemClock
-from hermes_hookspecs.errors import SessionNotFound
+from hermes_hookspecs.errors import ConfigError, SessionNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
     from hermes_hookspecs.context import WindowReport
     from hermes_hookspecs.ids import LineageId, SessionId
     from hermes_hookspecs.operations import Deleted
+    from hermes_hookspecs.ports.app import App
+    from hermes_hookspecs.ports.oversight import Oversight
     from hermes_hookspecs.ports.services import AttachmentStore
     from hermes_hookspecs.ports.store import Store
+    from hermes_hookspecs.principal import Owner, Principal
     from hermes_hookspecs.source import Entrance, SessionSource
+    from hermes_hookspecs.usage import UsageSum
 
 __all__ = ["Profile"]
 
@@ -40,10 +45,20 @@ class Profile:
     """What an app holds. Thread-safe.
 
     :param settings: effective settings. clock: ``None`` for the machine's.
+    :param environ: where platforms find secrets. reopen: opens the same profile with the settings as they are then.
     """
 
-    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        environ: Mapping[str, str] | None = None,
+        reopen: Callable[[], App] | None = None,
+    ) -> None:
         self.settings = settings
+        self.environ: Mapping[str, str] = {} if environ is None else environ
+        self.reopen = _cannot_reopen if reopen is None else reopen
         self.home = str(settings.home)
         self.profile = settings.profile
         self.clock: Clock = clock if clock is not None else SystemClock()
@@ -79,12 +94,17 @@ class Profile:
 
     def _load_plugins(self) -> PluginHost:
         from hermes_core.builtins.plugin import BUILTINS, OPTIONAL
+        from hermes_core.commands.approvals import ApprovalCommandsPlugin
         from hermes_core.commands.builtin import CommandsPlugin
         from hermes_core.plugins import load
         from hermes_core.plugins.front_end import DEFAULT_FRONT_END
         from hermes_hookspecs.specs import ALL_SPECS
 
-        builtins = (*BUILTINS, ("builtin.commands", CommandsPlugin))
+        builtins = (
+            *BUILTINS,
+            ("builtin.commands", CommandsPlugin),
+            ("builtin.approvals", ApprovalCommandsPlugin),
+        )
         host = load(
             ALL_SPECS,
             builtins,
@@ -128,8 +148,17 @@ class Profile:
         """Return where the bytes of attachments are kept: where a plugin says, else a folder of the profile."""
         from hermes_core.context.attachments import AttachmentFolder
 
-        folder = str(self.settings.folder)
-        return self.hooks.attachment_store(folder) or AttachmentFolder(f"{folder}/attachments")
+        folder, most_bytes = str(self.settings.folder), self.settings.attachments.max_bytes
+        return self.hooks.attachment_store(folder) or AttachmentFolder(f"{folder}/attachments", most_bytes=most_bytes)
+
+    def account_folder(self, platform: str, account_id: str) -> Path:
+        """Return the folder of an account's adapter, made with mode 0700."""
+        from hermes_core.config.places import account_places
+
+        *_, own = places = account_places(self.settings.folder, platform, account_id)
+        for place in places:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return own
 
     def context_report(self, session_id: SessionId) -> WindowReport:
         """Return what a model would be sent now in a session. :raises SessionNotFound: no such session."""
@@ -156,6 +185,34 @@ class Profile:
         if lineage:
             return export_lineage(self.store, whole, everybody)
         return export_session(self.store, session, whole, everybody)
+
+    @property
+    def oversight(self) -> Oversight:
+        """Return what people see of agents' work, and have to say in it."""
+        from hermes_core.turns.oversight import OversightDesk
+
+        return OversightDesk(self.store, self.clock, self.settings, self.desk, self.wake_topic)
+
+    def agent_setup(self) -> str:
+        """Return one line that says how to configure the agent that would answer by default, ``""`` where one does."""
+        from hermes_core.turns.default_agent import setup_line
+
+        return "" if self.settings.agent.runner else setup_line(self.hooks.agents())
+
+    def usage_of(
+        self,
+        principal: Principal,
+        *,
+        session_id: SessionId | None = None,
+        lineage_id: LineageId | None = None,
+        owner: Owner | None = None,
+        since: int | None = None,
+    ) -> UsageSum:
+        """Return what was used in a session, a lineage, by a person, or in all that may be seen."""
+        (group,) = self.store.usage_sums(
+            principal, session_id=session_id, lineage_id=lineage_id, owner=owner, since=since
+        )
+        return group.sum
 
     @property
     def wake_folder(self) -> str | None:
@@ -219,8 +276,13 @@ class Profile:
             if self._store is not None:
                 self.desk.forget(passing)
                 if self._service is not None:
+                    self._service.close()
                     self.hooks.fire("hermes_before_close", profile=self.profile)
         finally:
             self.hooks.close()
             if self._store is not None:
                 self._store.close()
+
+
+def _cannot_reopen() -> App:
+    raise ConfigError("this profile was opened with settings of its own, which are read nowhere")

@@ -13,6 +13,7 @@ import pytest
 from hermes_core import open_app
 from hermes_core.care.backups import forget_leftovers, leftovers, new_backup, newest_backup
 from hermes_hookspecs.errors import HermesError, StorageError, StoreDamaged, StoreStopped
+from hermes_hookspecs.messages import Attachment
 from hermes_hookspecs.principal import operator
 
 ALL = operator()
@@ -294,3 +295,68 @@ def test_two_threads_make_two_copies(app, large, home):
 
     assert rows_of(home / "a.db") == rows_of(home / "b.db")
     assert len(made) == 2
+
+
+# ------------------------------------------------------------------ attachments
+
+
+@pytest.fixture
+def pictured(app, alice):
+    """A conversation with a picture; the hash of its bytes."""
+    name = app.attachments.put(b"cat")
+    app.ask("look", alice, agent="echo", attachments=(Attachment(kind="image", sha256=name),))
+    return name
+
+
+def test_a_copy_that_is_opened_by_its_path_has_the_attachments(app, pictured, tmp_path):
+    copy = app.care.backup(tmp_path / "copy.db")
+
+    assert there(tmp_path / "copy.db.d") == ["attachments"]
+    with open_app(db=copy, plugins=False, environ={"HERMES_SESSIONS_HOME": str(tmp_path / "other")}) as opened:
+        assert opened.attachments.get(pictured) == b"cat"
+        (row,) = [
+            row for row in opened.store.messages(opened.store.summaries(ALL)[0].lineage_id, ALL) if row.attachments
+        ]
+        assert row.attachments[0].sha256 == pictured
+        opened.delete_session(row.lineage_id)
+        assert opened.attachments.get(pictured) is None
+    assert app.attachments.get(pictured) == b"cat"
+    files = [path for path in (tmp_path / "copy.db.d").rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o777 for path in files} <= {0o600}
+
+
+def test_attachments_of_an_earlier_copy_are_not_mixed_with_those_of_another(app, pictured, tmp_path):
+    (tmp_path / "copy.db.d" / "attachments").mkdir(parents=True)
+
+    with pytest.raises(StorageError, match="there already"):
+        app.care.backup(tmp_path / "copy.db")
+
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_a_copy_whose_attachments_do_not_fit_is_not_left_without_them(app, alice, tmp_path):
+    app.ask("look", alice, attachments=(Attachment(kind="image", sha256=app.attachments.put(os.urandom(3_000_000))),))
+
+    with small_disk(tmp_path / "disk", "2m") as disk, pytest.raises(StorageError):  # noqa: PT012 - looked at on the way out
+        try:
+            app.care.backup(disk / "copy.db")
+        finally:
+            assert there(disk) == []
+
+
+def test_what_a_kill_leaves_of_a_copy_of_attachments_is_found_and_removed(home, tmp_path, clock_at):
+    partial = home / "backups" / "state-1.db.d" / "attachments.partial"
+    (partial / "ab").mkdir(parents=True)
+    os.utime(partial, (1, 1))
+
+    assert forget_leftovers(home, clock_at()) == [partial]
+    assert not partial.exists()
+
+
+def test_a_picture_that_goes_while_it_is_copied_is_left_out(app, pictured, tmp_path, monkeypatch):
+    from hermes_core.context import attachments
+
+    monkeypatch.setattr(attachments, "_names", lambda folder: [*os.listdir(folder), "by-gone"])
+
+    assert app.attachments.copy_to(str(tmp_path / "copied")) == 1
+    assert not list((tmp_path / "copied").rglob("by-gone"))

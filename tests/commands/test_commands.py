@@ -126,7 +126,9 @@ def test_help_lists_every_command_aligned_with_what_may_stand_behind_it(app):
     lines = run(app, "/help").text.splitlines()
 
     assert [line.split()[0] for line in lines] == [
+        "/approve",
         "/compress",
+        "/deny",
         "/help",
         "/new",
         "/resume",
@@ -137,7 +139,7 @@ def test_help_lists_every_command_aligned_with_what_may_stand_behind_it(app):
         "/uncompress",
     ]
     assert len({line.index(command.summary) for line, command in zip(lines, app.commands("cli"), strict=True)}) == 1
-    assert "/resume [NUMBER|ID|TITLE]" in lines[3]
+    assert "/resume [NUMBER|ID|TITLE]" in lines[5]
 
 
 def test_status_says_where_one_is_before_and_in_a_session(app):

@@ -28,6 +28,14 @@ asyncio.run(app.compress_session(entry.lineage_id, SOURCE))
 IN_A_TURN = """
 app.ask("question 9", SOURCE, entry=entry, agent=lambda turn: "fine")
 """
+TOO_LONG = """
+from hermes_hookspecs.errors import ContextOverflow
+def narrow(turn):
+    if sum(len(row.content) for row in turn.messages) > 9000:
+        raise ContextOverflow("too long", limit_tokens=2250)
+    return "fine"
+app.ask("question 9 " + "x" * 40_000, SOURCE, entry=entry, agent=narrow)
+"""
 BACK = """
 import asyncio
 asyncio.run(app.uncompress_session(entry.lineage_id, SOURCE))
@@ -67,8 +75,8 @@ def _prepare(home, *, compressed=False):
     return entry.lineage_id
 
 
-def _run(home, body, point, count, limit):
-    """Run a program that dies at the count-th visit of a point; return whether it did."""
+def _run(home, body, point, count, limit, action="kill"):
+    """Run a program that has a fault at the count-th visit of a point; return whether it ended of it."""
     program = PROGRAM.format(body="\n".join(f"    {line}" for line in body.strip().splitlines()))
     paths = os.pathsep.join(filter(None, sys.path))
     done = subprocess.run(
@@ -77,9 +85,9 @@ def _run(home, body, point, count, limit):
         text=True,
         check=False,
         timeout=60,
-        env=os.environ | {"HERMES_FAULT_POINTS": f"{point}:kill:{count}", "PYTHONPATH": paths},
+        env=os.environ | {"HERMES_FAULT_POINTS": f"{point}:{action}:{count}", "PYTHONPATH": paths},
     )
-    assert done.returncode in {0, -signal.SIGKILL}, done.stderr
+    assert done.returncode in ({0, -signal.SIGKILL} if action == "kill" else {1}), done.stderr
     return done.returncode != 0
 
 
@@ -118,13 +126,41 @@ def _with_summary(summaries):
 
 
 @pytest.mark.parametrize(
+    ("body", "limit", "compressed"),
+    [
+        pytest.param(BY_HAND, 5000, False, id="by hand"),
+        pytest.param(IN_A_TURN, 12, False, id="in a turn"),
+        pytest.param(TOO_LONG, 5000, False, id="too long to be sent"),
+        pytest.param(BACK, 5000, True, id="taken back"),
+    ],
+)
+@pytest.mark.parametrize("point", ["compress.before", "compress.stored"])
+def test_a_kill_right_before_leaves_the_parent_and_one_right_behind_the_child(tmp_path, point, body, limit, compressed):
+    home = tmp_path / "home"
+    lineage_id = _prepare(home, compressed=compressed)
+
+    assert _run(home, body, point, 1, limit)
+
+    assert _look(home, lineage_id, 2 if compressed else 1) == (point == "compress.stored")
+
+
+@pytest.mark.parametrize("fault", ["raise-full", "raise-unknown"])
+def test_a_store_that_refuses_leaves_the_parent_and_the_turn_goes_on_when_it_can(tmp_path, fault):
+    home = tmp_path / "home"
+    lineage_id = _prepare(home)
+
+    _run(home, IN_A_TURN, "compress.before", 1, 12, action=fault)
+
+    assert _look(home, lineage_id, 1) == 0
+
+
+@pytest.mark.parametrize(
     ("body", "limit", "compressed", "point"),
     [
         pytest.param(BY_HAND, 5000, False, "group.begun", id="by hand, before its commits"),
-        pytest.param(BY_HAND, 5000, False, "group.committed", id="by hand, behind its commits"),
         pytest.param(IN_A_TURN, 12, False, "group.begun", id="in a turn, before its commits"),
         pytest.param(IN_A_TURN, 12, False, "group.committed", id="in a turn, behind its commits"),
-        pytest.param(BACK, 5000, True, "group.begun", id="taken back, before its commits"),
+        pytest.param(TOO_LONG, 5000, False, "group.begun", id="too long, before its commits"),
     ],
 )
 def test_a_kill_leaves_the_parent_or_the_child(tmp_path, point, body, limit, compressed):
@@ -141,3 +177,60 @@ def test_a_kill_leaves_the_parent_or_the_child(tmp_path, point, body, limit, com
     assert not killed, "the program has more commits than this test kills at"
     assert set(made) == {0, 1}
     assert made == sorted(made), "once the child is there it stays"
+
+
+IMPORTS = """
+import asyncio
+from hermes_hookspecs.errors import HermesError
+from hermes_hookspecs.markers import hookimpl
+"""
+TWO_AT_ONCE = """
+def slow(rows):
+    print("ready", flush=True)
+    sys.stdin.readline()
+    return f"summary of {len(rows)} rows"
+
+class Summariser:
+    name = "slow"
+    async def summarise(self, rows, *, previous, focus):
+        return await asyncio.to_thread(slow, rows)
+
+class Plugin:
+    @hookimpl
+    def hermes_summarisers(self):
+        return [Summariser()]
+
+app.hooks.host.register("test.slow", Plugin())
+try:
+    asyncio.run(app.compress_session(entry.lineage_id, SOURCE))
+    print("made")
+except HermesError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_two_processes_that_compress_at_once_make_one_child(tmp_path):
+    home = tmp_path / "home"
+    lineage_id = _prepare(home)
+    body = "\n".join(f"    {line}" for line in TWO_AT_ONCE.strip().splitlines())
+    program = IMPORTS + PROGRAM.format(body=body)
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(home), "5000"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        for _ in range(2)
+    ]
+
+    assert [one.stdout.readline() for one in both] == ["ready\n"] * 2
+    for one in both:
+        one.stdin.write("go on\n")
+        one.stdin.flush()
+    said = sorted(one.communicate(timeout=60)[0].strip() for one in both)
+
+    assert said[1] == "made"
+    assert said[0] in {"Conflict", "LeaseBusy"}
+    assert _look(home, lineage_id, 1) == 1

@@ -100,5 +100,24 @@ def test_a_long_conversation_stays_legal_through_fifty_compressions(profile):
     assert len(rows) == sum(one.message_count for one in segments) == scene.lineage(entry.lineage_id).message_count
     kept = [one.kept_from for one in segments[1:]]
     assert kept == sorted(kept)
-    old = app.session_search('"half way 3"', own=entry.lineage_id).results
-    assert [one.lineage_id for one in old] == [entry.lineage_id]
+    assert _is_found_shown_and_exported(app, entry, rows)
+
+
+def _is_found_shown_and_exported(app, entry, rows):
+    """Look for messages of every segment, and for all of them in what is shown and exported."""
+    for number in range(0, TURNS - LIMIT // (CALLS + 4), TURNS // 6):
+        for words, role in (
+            (f'"question {number}"', USER),
+            (f'"half way {number}"', ASSISTANT),
+            (f'"found {number}"', TOOL),
+        ):
+            found = app.session_search(words, own=entry.lineage_id, role_filter=(role,)).results
+            assert [one.lineage_id for one in found] == [entry.lineage_id], words
+    exported = app.export_session(entry.session_id, lineage=True)
+    assert [row["content"] for row in exported["messages"]] == [row.content for row in rows]
+    assert [one["message_count"] for one in exported["segments"]] == [
+        one.message_count for one in app.store.segments(entry.lineage_id, ALL)
+    ]
+    (listed,) = app.store.summaries(ALL)
+    assert (listed.message_count, listed.segments) == (len(rows), len(exported["segments"]))
+    return True

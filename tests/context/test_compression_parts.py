@@ -231,6 +231,54 @@ def test_goals_decisions_files_commands_and_open_ends_are_found():
     assert "Shall I bump the CI image, too?" in parts["## Open"]
 
 
+CHINESE = (
+    "请帮我把计费服务迁移到 Postgres 16，代码在 services/billing/app.py。",
+    "我找到两处。我们决定采用 psycopg 3，不用 psycopg2。文档还没更新。",
+    "记住：以后都不要用测试库。",
+    "已经修复了 db.py 的连接泄漏。可以运行 `make test`。要不要把 CI 镜像也升级？",
+)
+
+
+def test_in_chinese_goals_decisions_files_commands_and_open_ends_are_found():
+    summary = extract(_said(*CHINESE))
+
+    parts = {part.splitlines()[0]: part for part in summary.split("\n\n")}
+    assert "计费服务迁移到 Postgres 16" in parts["## 目标"]
+    assert "决定采用 psycopg 3" in parts["## 决定"]
+    assert "以后都不要用测试库" in parts["## 决定"]
+    assert "- services/billing/app.py" in parts["## 文件"]
+    assert "- make test" in parts["## 命令"]
+    assert "修复了 db.py 的连接泄漏" in parts["## 已完成"]
+    assert "文档还没更新" in parts["## 待办"]
+    assert "要不要把 CI 镜像也升级？" in parts["## 待办"]
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["english", "chinese"])
+def test_what_matters_survives_small_talk_fifty_compressions_and_little_room(texts):
+    talk = ["nice weather", "yes, very"] if texts is ENGLISH else ["今天天气不错", "是的，很好"]
+    summary = extract(_said(*texts, *talk * 40))
+    for _ in range(50):
+        summary = extract(_said(*talk * 10), previous=summary)
+
+    most = estimate_tokens(summary) * 2 // 3
+    small = extract(_said(*talk), previous=summary, most_tokens=most)
+
+    assert all(word in summary for word in ("Postgres 16", "psycopg 3", "services/billing/app.py", "make test"))
+    assert estimate_tokens(small) <= most
+    assert "Postgres 16" in small
+    assert "services/billing/app.py" in small
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["english", "chinese"])
+def test_nothing_is_said_twice_and_nothing_that_was_not_said(texts):
+    summary = extract(_said(*texts))
+
+    lines = [line[2:] for line in summary.splitlines() if line.startswith("- ")]
+    said = " ".join(" ".join(texts).split())
+    assert all(line in said for line in lines)
+    assert len(lines) < 14
+
+
 def test_calls_tell_of_files_and_commands():
     (asked, *_) = conversation(["call"])
     calls = (

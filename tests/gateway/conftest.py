@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import attrs
 import pytest
@@ -21,6 +22,10 @@ from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
 from hermes_hookspecs.testing.platform import RecordingSender
 from hermes_hookspecs.turns import Fence, LeaseStamp
+
+TOY_PLATFORM = str(Path(__file__).resolve().parent.parent / "toy_platform")
+if TOY_PLATFORM not in sys.path:
+    sys.path.insert(0, TOY_PLATFORM)
 
 PATIENCE_S = 30
 FEISHU = Entrance("feishu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_core.storage.memory import MemoryStore
-from hermes_hookspecs.testing.storage import StorageSuite
+from hermes_hookspecs.testing.storage import RecordsSuite, StorageSuite
 
 
 class TestMemoryStore(StorageSuite):
@@ -22,3 +22,9 @@ class TestMemoryStore(StorageSuite):
         store = MemoryStore()
         yield store
         store.close()
+
+
+class TestMemoryRecords(RecordsSuite):
+    durable = TestMemoryStore.durable
+    store = TestMemoryStore.store
+    another_store = TestMemoryStore.another_store

@@ -6,7 +6,7 @@ import pytest
 
 from hermes_core.storage.sqlite.backend import SqliteBackend
 from hermes_hookspecs.ports.store import StoreOptions
-from hermes_hookspecs.testing.storage import StorageSuite
+from hermes_hookspecs.testing.storage import RecordsSuite, StorageSuite
 
 
 class TestSqliteStore(StorageSuite):
@@ -42,3 +42,10 @@ class TestSqliteStore(StorageSuite):
     @pytest.fixture
     def another_store(self, open_at):
         return open_at("elsewhere")
+
+
+class TestSqliteRecords(RecordsSuite):
+    durable = TestSqliteStore.durable
+    store = TestSqliteStore.store
+    another_store = TestSqliteStore.another_store
+    reopen = TestSqliteStore.reopen

@@ -11,6 +11,8 @@
     │   ├── SessionNotFound          no such session, or not yours: the two read the same
     │   ├── AmbiguousReference       several sessions match; nothing was changed
     │   ├── TitleError               a title that breaks the rules, or is taken
+    │   ├── ApprovalNotFound         no such request, or not yours to answer: the two read the same
+    │   ├── JobNotFound              no such job, or not yours: the two read the same
     │   └── Conflict                 a compare-and-set lost: reload and decide again
     ├── TurnError
     │   ├── LeaseBusy                somebody else runs a turn on this lineage
@@ -48,6 +50,7 @@ __all__ = [
     "AccessDenied",
     "AgentFailed",
     "AmbiguousReference",
+    "ApprovalNotFound",
     "AttachmentRefused",
     "AuthFailed",
     "ConfigError",
@@ -57,6 +60,7 @@ __all__ = [
     "HermesError",
     "IllegalMessage",
     "InboxOverflow",
+    "JobNotFound",
     "KeyBuildError",
     "LeaseBusy",
     "LeaseLost",
@@ -159,6 +163,22 @@ class TitleError(SessionError):
     """A title that is too long, or that another lineage of the same owner has."""
 
     exit_code = 2
+
+
+class ApprovalNotFound(SessionError):
+    """No open request has that id, or somebody else has to answer it."""
+
+    def __init__(self, approval_id: str) -> None:
+        super().__init__(f"there is no open request {approval_id!r}" if approval_id else "there is no open request")
+        self.approval_id = approval_id
+
+
+class JobNotFound(SessionError):
+    """No job has that id, or it belongs to somebody else's session."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"there is no job {job_id!r}; `hermes jobs list` shows what there is")
+        self.job_id = job_id
 
 
 class Conflict(SessionError):

@@ -10,14 +10,18 @@ from typing import NewType
 
 __all__ = [
     "ID_LIMIT",
+    "ApprovalId",
     "DeliveryId",
     "InboxId",
+    "JobId",
     "LineageId",
     "MessageId",
     "SessionId",
     "SessionKey",
     "TurnId",
     "check_id",
+    "new_approval_id",
+    "new_job_id",
     "new_lineage_id",
     "new_session_id",
     "new_turn_id",
@@ -37,6 +41,10 @@ InboxId = NewType("InboxId", int)
 """A row of the inbox, in order of acceptance."""
 DeliveryId = NewType("DeliveryId", int)
 """A row of the outbox, in order of storing."""
+ApprovalId = NewType("ApprovalId", str)
+"""What a person types to answer a request: five letters and digits that are not mistaken for each other."""
+JobId = NewType("JobId", str)
+"""Work that outlives its turn: ``J`` and a session id."""
 
 ID_LIMIT = 200
 """Most characters of an id that somebody else chose."""
@@ -67,6 +75,20 @@ def new_lineage_id(now: int) -> LineageId:
 def new_turn_id(now: int) -> TurnId:
     """Return a fresh turn id that begins with the UTC time ``now`` (milliseconds)."""
     return TurnId(f"T{_stamp(now)}_{_random(6)}")
+
+
+def new_approval_id() -> ApprovalId:
+    """Return a fresh id, short enough to be typed on a telephone."""
+    from os import urandom
+
+    letters = "23456789abcdefghjkmnpqrstuvwxyz"
+    number = int.from_bytes(urandom(8))
+    return ApprovalId("".join(letters[number // len(letters) ** place % len(letters)] for place in range(5)))
+
+
+def new_job_id(now: int) -> JobId:
+    """Return a fresh job id that begins with the UTC time ``now`` (milliseconds)."""
+    return JobId(f"J{_stamp(now)}_{_random(4)}")
 
 
 def check_id(value: str) -> str:

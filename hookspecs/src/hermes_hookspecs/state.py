@@ -9,10 +9,13 @@ import attrs
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import LineageId
 
-__all__ = ["ABSENT", "Change", "StateEntry", "StateUpdate"]
+__all__ = ["ABSENT", "CONVERSATION", "Change", "StateEntry", "StateUpdate"]
 
 ABSENT = 0
 """Expected version of an entry that must not exist yet."""
+CONVERSATION = "conversation"
+"""Namespace of what holds for one conversation alone, such as another model. Its entries name their lineage, and go in
+the transaction in which a reset lets go of it; what a lineage has under other namespaces stays until it is deleted."""
 
 
 @attrs.frozen(kw_only=True)

@@ -19,10 +19,12 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol
+from time import monotonic
+from typing import TYPE_CHECKING
 
 import attrs
 
+from hermes_hookspecs.audit import ANSWERED, FAILED, REFUSED, TIMED_OUT
 from hermes_hookspecs.messages import ToolCall
 from hermes_hookspecs.parameters import ArgumentFault
 from hermes_hookspecs.ports.agent import ToolResult
@@ -31,10 +33,12 @@ from hermes_hookspecs.tools import EFFECTS, result_text, shortened
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
-    from hermes_hookspecs.ports.agent import Tool, TurnContext
+    from hermes_hookspecs.ports.agent import Approvals, Tool, TurnContext
 
-__all__ = ["Approvals", "AskedCall", "Toolbox"]
+__all__ = ["AskedCall", "Toolbox"]
 
+_LAST_WORDS_S = 5.0
+"""Seconds behind the limit of a call within which the agent says what came of it."""
 _MOST_CHARACTERS = 50_000
 """Most characters of a result of a tool that names no limit of its own."""
 
@@ -48,20 +52,13 @@ class AskedCall:
     arguments: str = ""
 
 
-class Approvals(Protocol):
-    """Asks a person: the principal of the turn, or an admin."""
-
-    async def ask(self, call: ToolCall, tool: Tool, turn: TurnContext) -> str | None:
-        """Return ``None`` when the call may be made, else why not. Waits as long as its own limit allows."""
-        ...
-
-
 class Toolbox:
     """Tools of one turn.
 
     :param tools: by name; those of the turn where not given.
     :param timeout_s: seconds that a call may take whose tool names no limit of its own.
-    :param approvals: asked before a tool with ``dangerous`` is called; where there is none, such a call is refused.
+    :param approvals: asked before a tool with ``dangerous`` is called; those of the turn where not given. Where there
+        are none, such a call is refused.
     :param most_parallel: calls that run at a time, where all calls of a row only read.
     """
 
@@ -77,7 +74,7 @@ class Toolbox:
         self._turn = turn
         self._tools = dict(turn.tools if tools is None else tools)
         self._timeout_s = timeout_s
-        self._approvals = approvals
+        self._approvals = turn.approvals if approvals is None else approvals
         self._most_parallel = most_parallel
         self._used = {call.id for row in turn.messages for call in row.tool_calls}
 
@@ -162,44 +159,54 @@ class Toolbox:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _result(self, call: ToolCall, within_s: float | None) -> ToolResult:
-        content = await self._answer(call, within_s)
-        return ToolResult(call_id=call.id, name=call.name, content=content)
-
-    async def _answer(self, call: ToolCall, within_s: float | None) -> str:
-        """Return the result in words; raises only what cancels the turn."""
+        """Return the result; raises only what cancels the turn."""
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
-            return f"Error: there is no tool {call.name!r}. There are: {known}."
+            return _said(call, REFUSED, f"Error: there is no tool {call.name!r}. There are: {known}.")
         try:
             arguments = _read(call.arguments)
         except ArgumentFault as fault:
-            return f"Error: {fault}. Nothing was done."
+            return _said(call, REFUSED, f"Error: {fault}. Nothing was done.")
         if getattr(tool, "dangerous", False):
             refusal = await self._refusal(call, tool)
             if refusal is not None:
-                return f"Error: {call.name} was not called: {refusal}"
+                return _said(call, REFUSED, f"Error: {call.name} was not called: {refusal}")
+        since = monotonic()
+        outcome, content = await self._called(call, tool, arguments, within_s)
+        return _said(call, outcome, content, int((monotonic() - since) * 1000))
+
+    async def _called(
+        self, call: ToolCall, tool: Tool, arguments: Mapping[str, object], within_s: float | None
+    ) -> tuple[str, str]:
+        """Call a tool; return how that ended, and the result in words."""
         limit = getattr(tool, "timeout_s", None) or self._timeout_s
         if within_s is not None:
             limit = min(limit, within_s)
+        if self._turn.patience is not None:
+            self._turn.patience.allow(limit + _LAST_WORDS_S)  # a tool that runs is progress, within its own limit
         try:
             async with asyncio.timeout(limit) as time:
                 text = await tool.call(arguments, self._turn)
         except ArgumentFault as fault:
-            return f"Error: {fault}. Nothing was done."
+            return REFUSED, f"Error: {fault}. Nothing was done."
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return _failed(call, error)  # something inside the tool was cancelled
+            return FAILED, _failed(call, error)  # something inside the tool was cancelled
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a tool raises is its result
-            return _given_up(call, limit) if time.expired() else _failed(call, error)
-        return shortened(result_text(text), getattr(tool, "most_characters", _MOST_CHARACTERS))
+            return (TIMED_OUT, _given_up(call, limit)) if time.expired() else (FAILED, _failed(call, error))
+        return ANSWERED, shortened(result_text(text), getattr(tool, "most_characters", _MOST_CHARACTERS))
 
     async def _refusal(self, call: ToolCall, tool: Tool) -> str | None:
         if self._approvals is None:
             return "it needs the approval of a person, and nobody can be asked here."
         return await self._approvals.ask(call, tool, self._turn)
+
+
+def _said(call: ToolCall, outcome: str, content: str, duration_ms: int = 0) -> ToolResult:
+    return ToolResult(call_id=call.id, name=call.name, content=content, outcome=outcome, duration_ms=duration_ms)
 
 
 def _read(arguments: str) -> Mapping[str, object]:

@@ -32,7 +32,7 @@ from hermes_hookspecs.ports.agent import TurnContext
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-__all__ = ["EFFECTS", "Effect", "FunctionTool", "result_text", "tool"]
+__all__ = ["EFFECTS", "Effect", "FunctionTool", "in_thread", "result_text", "tool"]
 
 Effect = Literal["read", "idempotent", "write"]
 EFFECTS: tuple[str, ...] = get_args(Effect)
@@ -98,7 +98,7 @@ class FunctionTool:
         if inspect.iscoroutinefunction(self.function):
             result = await self.function(**values)
         else:
-            result = await _in_thread(lambda: self.function(**values))
+            result = await in_thread(lambda: self.function(**values))
         return shortened(result_text(result), self.most_characters)
 
 
@@ -222,7 +222,7 @@ def _documented(text: str, names: tuple[str, ...]) -> tuple[str, dict[str, str]]
     return " ".join(description.split()), described
 
 
-async def _in_thread(work: Callable[[], object]) -> object:
+async def in_thread(work: Callable[[], object]) -> object:
     """Return what ``work`` returns; it runs in a thread that neither the loop nor the end of the program waits for."""
     import asyncio
     import contextvars

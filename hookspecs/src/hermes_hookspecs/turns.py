@@ -107,7 +107,15 @@ class Fence:
 
 @attrs.frozen(kw_only=True)
 class Usage:
-    """Tokens and money of one model call or turn; unknown numbers are ``None``."""
+    """Tokens and money of one model call or turn; unknown numbers are ``None``.
+
+    Attributes:
+        input_tokens: the whole prompt as the model read it, what came out of a cache included: the number that a
+            context window is compared with. cache_read_tokens, cache_write_tokens: the parts of it that were read
+            from, and written to, the endpoint's cache. output_tokens: all that was written, reasoning included.
+        estimated_cost_usd: ``None`` where the price is not known: never 0 for that. A sum is unknown as soon as one
+            of its parts is.
+    """
 
     model: str | None = None
     input_tokens: int | None = None

@@ -52,7 +52,7 @@ BUILTINS: tuple[tuple[str, object], ...] = (
     ("builtin.resets", ResetsPlugin),
 )
 """``(name, factory)``, first called first."""
-BUILTIN_NAMES = ("builtin.keys", "builtin.agents", "builtin.resets", "builtin.commands")
+BUILTIN_NAMES = ("builtin.keys", "builtin.agents", "builtin.resets", "builtin.commands", "builtin.approvals")
 """Names of everything that is built in; the commands come from their own room."""
 OPTIONAL = frozenset({"builtin.agents"})
 """Built-in plugins that ``[plugins] disable`` may leave out."""

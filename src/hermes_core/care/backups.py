@@ -7,11 +7,23 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from hermes_hookspecs.errors import StorageError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["backup_folder", "forget_leftovers", "leftovers", "new_backup", "newest_backup"]
+    from hermes_hookspecs.ports.services import AttachmentCopier
+
+__all__ = [
+    "attachments_of",
+    "backup_folder",
+    "copy_attachments",
+    "forget_leftovers",
+    "leftovers",
+    "new_backup",
+    "newest_backup",
+]
 
 UNTOUCHED_S = 3600
 """A copy that is not complete and has not grown for so long is made by nobody any more."""
@@ -39,6 +51,34 @@ def new_backup(folder: Path, now: int) -> Path:
     return path
 
 
+def attachments_of(copy: Path) -> Path:
+    """Return where the attachments of a copy lie: where they belong to a database that is opened by its path."""
+    return copy.with_name(f"{copy.name}.d") / "attachments"
+
+
+def copy_attachments(files: AttachmentCopier, copy: Path) -> int:
+    """Copy the attachments to their place beside the copy of a store that was made before; return how many.
+
+    Made behind it: so whatever a row of the copy names is there, unless it was erased meanwhile.
+
+    :raises StorageError: they could not be copied; nothing half done is left.
+    """
+    place = attachments_of(copy)
+    partial = place.with_name(f"{place.name}.partial")
+    try:
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        count = files.copy_to(str(partial))
+        if count:
+            partial.rename(place)
+    except OSError as error:
+        raise StorageError(f"{place} could not be written: {error.strerror or type(error).__name__}") from error
+    finally:
+        _remove(partial)
+        with suppress(OSError):
+            place.parent.rmdir()  # only an empty one goes
+    return count
+
+
 def newest_backup(folder: Path) -> Path | None:
     """Return the copy that was made last, ``None`` where there is none."""
     try:
@@ -52,7 +92,9 @@ def newest_backup(folder: Path) -> Path | None:
 def leftovers(folder: Path, now: int) -> Sequence[Path]:
     """Return copies whose maker died before they were complete, sorted."""
     try:
-        found = sorted(backup_folder(folder).glob("*.partial*"))  # SQLite may have had files of its own beside it
+        place = backup_folder(folder)
+        # SQLite may have had files of its own beside it
+        found = sorted((*place.glob("*.partial*"), *place.glob("*.d/*.partial")))
         return [path for path in found if now / 1000 - path.stat().st_mtime > UNTOUCHED_S]
     except OSError:
         return []
@@ -63,6 +105,16 @@ def forget_leftovers(folder: Path, now: int) -> Sequence[Path]:
     gone = []
     for path in leftovers(folder, now):
         with suppress(OSError):
-            path.unlink()
+            _remove(path)
             gone.append(path)
     return gone
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it; nothing where nothing is."""
+    if path.is_dir() and not path.is_symlink():
+        from shutil import rmtree
+
+        rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_core.care.backups import forget_leftovers, leftovers, new_backup, newest_backup
+from hermes_core.care.backups import (
+    attachments_of,
+    copy_attachments,
+    forget_leftovers,
+    leftovers,
+    new_backup,
+    newest_backup,
+)
 from hermes_core.care.checks import (
     DEAD_LEASE,
     DEAD_SOCKET,
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.app import PluginRow
     from hermes_hookspecs.ports.care import StoreHealth
     from hermes_hookspecs.ports.search import SearchIndex
+    from hermes_hookspecs.ports.services import AttachmentCopier, AttachmentStore
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.turns import Lease
 
@@ -56,6 +64,7 @@ class CareDesk:
     :param wake_folder: returns where processes of this store find each other, ``None`` where they do not.
     :param plugin_rows: loads the plugins and tells what became of each.
     :param index: returns what searches the store.
+    :param files: returns where the bytes of attachments are.
     :param recover: closes turns whose process is gone, as their messages want it; returns how many.
     """
 
@@ -69,6 +78,7 @@ class CareDesk:
         plugin_rows: Callable[[], Sequence[PluginRow]],
         recover: Callable[[], int],
         index: Callable[[], SearchIndex],
+        files: Callable[[], AttachmentStore],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -77,6 +87,7 @@ class CareDesk:
         self._plugin_rows = plugin_rows
         self._recover = recover
         self._index = index
+        self._files = files
 
     # --- leases
 
@@ -217,9 +228,10 @@ class CareDesk:
     # --- copies
 
     def backup(self, target: Path | None = None, *, progress: Callable[[int, int], None] | None = None) -> Path:
-        """Copy the store while it is in use; return where the copy is.
+        """Copy the store while it is in use, and the attachments beside it; return where the copy is.
 
-        :param target: file to make; ``None`` names one in the profile's folder ``backups``.
+        :param target: file to make; ``None`` names one in the profile's folder ``backups``. Attachments, where there
+            are any and their store can be copied, are in the folder that belongs to a database of that name.
         :raises StorageError: the target exists, or the copy failed; nothing half done is left.
         """
         store = self._store()
@@ -231,7 +243,18 @@ class CareDesk:
                 target = new_backup(self._settings.folder, self._clock.now())
             except OSError as error:
                 raise StorageError(f"the folder {error.filename} cannot be made ({error.strerror})") from error
+        place = attachments_of(target)
+        if place.exists():
+            raise StorageError(f"{place} is there already; a copy replaces nothing, choose another name")
         care.backup(target, progress=progress)
+        files = self._files()
+        if callable(getattr(files, "copy_to", None)):
+            copier: AttachmentCopier = files  # type: ignore[assignment]  # the method is the port
+            try:
+                copy_attachments(copier, target)
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
         return target
 
 

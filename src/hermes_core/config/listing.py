@@ -47,6 +47,11 @@ def describe(settings: Settings) -> list[Setting]:
             Setting(section=override.section, key=key, value=value, origin=override.origins[key].partition(" [")[0])
             for key, value in override.values.items()
         ]
+    for chat in settings.chat_overrides:
+        shown += [
+            Setting(section=chat.section, key=key, value=_plain(value), origin=chat.origins[key])
+            for key, value in chat.values.items()
+        ]
     for name, table in settings.plugin_tables.items():
         shown += _table(settings, f"{PLUGINS}.{name}", table)
     return shown

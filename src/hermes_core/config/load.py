@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from hermes_core.config.access import ChatTables
 from hermes_core.config.faults import Layer, unknown_key, unknown_section
 from hermes_core.config.places import find_places
 from hermes_core.config.resets import ResetTables
@@ -18,6 +19,7 @@ from hermes_core.config.sections import (
     PLUGINS,
     SECTIONS,
     AgentSettings,
+    AttachmentSettings,
     CompressionSettings,
     DisplaySettings,
     GatewaySettings,
@@ -74,9 +76,9 @@ def load_settings(
     """
     places = find_places(home, profile, db, environ)
     found: dict[str, dict[str, _Found]] = {}
-    resets = ResetTables()
+    resets, chats = ResetTables(), ChatTables()
     for file in places.files:
-        _take_file(found, resets, file)
+        _take_file(found, resets, chats, file)
     notices = _take_environment(found, environ)
     _take_overrides(found, overrides)
     sections = {name: found.pop(name, {}) for name in SECTIONS}
@@ -94,6 +96,7 @@ def load_settings(
         inbox=_built(InboxSettings, sections["inbox"]),
         outbox=_built(OutboxSettings, sections["outbox"]),
         compression=_built(CompressionSettings, sections["compression"]),
+        attachments=_built(AttachmentSettings, sections["attachments"]),
         gateway=_built(GatewaySettings, sections["gateway"]),
         session_reset=_built(SessionResetSettings, sections["session_reset"]),
         display=_built(DisplaySettings, sections["display"]),
@@ -105,6 +108,7 @@ def load_settings(
         origins=_origins(sections, platforms, tables),
         notices=tuple(notices),
         reset_overrides=resets.built(),
+        chat_overrides=chats.built(),
     )
     _check_turns(settings)
     return settings
@@ -154,7 +158,7 @@ def _pair_fault(settings: Settings, first: str, second: str, sentence: str) -> C
 # --- files
 
 
-def _take_file(found: dict[str, dict[str, _Found]], resets: ResetTables, path: Path) -> None:
+def _take_file(found: dict[str, dict[str, _Found]], resets: ResetTables, chats: ChatTables, path: Path) -> None:
     text = _read(path)
     if text is None:
         return
@@ -162,7 +166,7 @@ def _take_file(found: dict[str, dict[str, _Found]], resets: ResetTables, path: P
     layer = Layer(str(path), text)
     for section, table in document.items():
         if section == PLATFORMS:
-            _take_platforms(found, resets, layer, table)
+            _take_platforms(found, resets, chats, layer, table)
         elif section not in SECTIONS:
             raise unknown_section(layer, section, table)
         elif not isinstance(table, dict):
@@ -225,7 +229,9 @@ def _take_section(
         into[key] = _Found(layer.checked(section, key, rule, value), layer.origin)
 
 
-def _take_platforms(found: dict[str, dict[str, _Found]], resets: ResetTables, layer: Layer, table: object) -> None:
+def _take_platforms(
+    found: dict[str, dict[str, _Found]], resets: ResetTables, chats: ChatTables, layer: Layer, table: object
+) -> None:
     if not isinstance(table, dict):
         raise layer.fault("", PLATFORMS, f"{PLATFORMS} is a section; write [{PLATFORMS}.<name>]")
     rules = rules_of(PlatformSettings)
@@ -237,7 +243,7 @@ def _take_platforms(found: dict[str, dict[str, _Found]], resets: ResetTables, la
         if not is_name(name):
             hint = f"; did you mean [{PLATFORMS}.{name.lower()}]?" if is_name(name.lower()) else ""
             raise layer.fault(f"{PLATFORMS}.{name}", "", f"platform names are lower case{hint}")
-        own = resets.take_platform(layer, name, keys)
+        own = resets.take_platform(layer, name, chats.take(layer, name, keys))
         _take_section(found, layer, f"{PLATFORMS}.{name}", rules, own)
 
 

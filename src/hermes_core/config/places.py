@@ -12,7 +12,16 @@ if TYPE_CHECKING:
 
     from hermes_core.config.sections import Settings
 
-__all__ = ["CONFIG_FILE", "DEFAULT_PROFILE", "HOME_VARIABLE", "Places", "check_places", "find_places"]
+__all__ = [
+    "CONFIG_FILE",
+    "DEFAULT_PROFILE",
+    "HOME_VARIABLE",
+    "Places",
+    "account_places",
+    "check_places",
+    "file_name",
+    "find_places",
+]
 
 CONFIG_FILE: Final = "config.toml"
 DEFAULT_PROFILE: Final = "default"
@@ -20,6 +29,7 @@ HOME_VARIABLE: Final = "HERMES_SESSIONS_HOME"
 _DATABASE: Final = "state.db"
 _PROFILE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _PROFILE_LENGTH: Final = 64
+_LONGEST_NAME: Final = 60
 
 
 class Places(NamedTuple):
@@ -108,3 +118,21 @@ def check_places(settings: Settings, *, home: bool, profile: bool, db: bool) -> 
     for option, was_named, place, sentence in named:
         if was_named and not place.exists():
             raise ConfigError(f"{sentence}; talking with it makes it: `hermes {option} …`", origin=f"option {option}")
+
+
+def account_places(folder: Path, platform: str, account_id: str) -> tuple[Path, ...]:
+    """Return the folder of an account's adapter, last, and those above it inside the profile's, which may be made."""
+    above = folder / "platforms"
+    of_platform = above / file_name(platform)
+    return above, of_platform, of_platform / file_name(account_id)
+
+
+def file_name(alias: str) -> str:
+    """Return a name for files about an account: its alias where that is harmless, a hash of it otherwise."""
+    from hermes_core.config.rules import is_name
+
+    if is_name(alias) and len(alias) <= _LONGEST_NAME:
+        return alias
+    from hashlib import sha256
+
+    return f"x{sha256(alias.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"

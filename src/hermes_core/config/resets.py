@@ -16,6 +16,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from hermes_core.config.access import quoted
 from hermes_core.config.faults import unknown_key
 from hermes_core.config.rules import rules_of
 from hermes_core.config.sections import PLATFORMS, ResetOverride, SessionResetSettings
@@ -50,7 +51,7 @@ class ResetTables:
         rest = dict(table)
         section = f"{SECTION}.{_PLACES[0]}"
         for name, keys in _tables(layer, section, rest.pop(_PLACES[0], {})).items():
-            self._take(layer, f"{section}.{_quoted(name)}", ("", _PLACES[0], name), keys)
+            self._take(layer, f"{section}.{quoted(name)}", ("", _PLACES[0], name), keys)
         return rest
 
     def take_platform(self, layer: Layer, platform: str, table: Mapping[str, object]) -> dict[str, object]:
@@ -64,7 +65,7 @@ class ResetTables:
             self._take(layer, f"{above}.{SECTION}", (platform, "", ""), own)
         for place in _PLACES:
             for name, keys in _tables(layer, f"{above}.{place}", rest.pop(place, {})).items():
-                section = f"{above}.{place}.{_quoted(name)}"
+                section = f"{above}.{place}.{quoted(name)}"
                 for key, value in _tables(layer, f"{above}.{place}", keys, name).items():
                     if key != SECTION:
                         raise unknown_key(layer, section, key, (SECTION,))
@@ -108,9 +109,3 @@ def _tables(layer: Layer, section: str, value: object, name: str = "") -> Mappin
         above, _, own = section.rpartition(".")
         raise layer.fault(section if name else above, name or own, f"{name or own} is no table")
     return value
-
-
-def _quoted(name: str) -> str:
-    """Return a key of TOML, in quotes where it needs some."""
-    bare = name.isascii() and bool(name) and all(c.isalnum() or c in "_-" for c in name)
-    return name if bare else '"{}"'.format(name.replace("\\", "\\\\").replace('"', '\\"'))

@@ -21,6 +21,7 @@ __all__ = [
     "choice",
     "is_name",
     "maybe_switch",
+    "maybe_texts",
     "name",
     "number",
     "only_names",
@@ -52,10 +53,10 @@ class Unfit(ValueError):
 class Rule(NamedTuple):
     """What one key accepts.
 
-    ``low`` and ``high`` are inclusive. ``choices``: the valid values of a *choice*, the usual ones of a *name*.
-    ``empty``: a *name* may be empty. ``env``: further environment variables, beside ``HERMES_<SECTION>_<KEY>``.
-    ``option``: the command line option that sets it, where there is one. ``in_file``: whether a file may set it.
-    ``secret``: never shown.
+    ``low`` and ``high`` are inclusive. ``choices``: the valid values of a *choice*, of each of *texts* (any where there
+    are none); the usual ones of a *name*. ``empty``: a *name* may be empty. ``env``: further environment variables,
+    beside ``HERMES_<SECTION>_<KEY>``. ``option``: the command line option that sets it, where there is one.
+    ``in_file``: whether a file may set it. ``secret``: never shown.
     """
 
     kind: Kind
@@ -106,9 +107,15 @@ def maybe_choice(choices: tuple[str, ...]) -> str | None:
     return field
 
 
-def texts(default: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the field of a list of texts, none of them empty."""
-    return attrs.field(default=default, metadata={_RULE: Rule("texts")})
+def texts(default: tuple[str, ...], choices: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the field of a list of texts, none of them empty; each one of ``choices``, where there are some."""
+    return attrs.field(default=default, metadata={_RULE: Rule("texts", choices=choices)})
+
+
+def maybe_texts() -> tuple[str, ...] | None:
+    """Return the field of a list that is ``None`` when nobody gave one."""
+    field: tuple[str, ...] | None = attrs.field(default=None, metadata={_RULE: Rule("texts")})
+    return field
 
 
 def only_names(env: str, option: str) -> tuple[str, ...] | None:
@@ -142,7 +149,7 @@ def check(rule: Rule, value: object) -> Value:
     if rule.kind in ("whole", "number"):
         return _check_number(rule, value)
     if rule.kind == "texts":
-        return _check_texts(value)
+        return _check_texts(rule, value)
     if not isinstance(value, str):
         raise Unfit(f"is {_what(value)}; write a text in quotes")
     if rule.kind == "choice":
@@ -211,12 +218,14 @@ def _check_number(rule: Rule, value: object) -> int | float:
     return value if rule.kind == "whole" else float(value)
 
 
-def _check_texts(value: object) -> tuple[str, ...]:
+def _check_texts(rule: Rule, value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise Unfit(f'is {_what(value)}; write a list of texts, ["…", "…"]')
     for item in value:
         if not isinstance(item, str) or not item.strip():
             raise Unfit(f"holds {shown(item)}; every item must be a text that is not empty")
+        if rule.choices and item not in rule.choices:
+            raise Unfit(f"holds {shown(item)}, not one of {', '.join(rule.choices)}{_meant(item, rule.choices)}")
     return tuple(value)
 
 

@@ -14,6 +14,7 @@ from hermes_core.config.rules import (
     choice,
     maybe_choice,
     maybe_switch,
+    maybe_texts,
     name,
     number,
     only_names,
@@ -30,11 +31,17 @@ if TYPE_CHECKING:
     from hermes_core.config.rules import Value
 
 __all__ = [
+    "ATTACHMENT_KINDS",
+    "BOT_POLICIES",
     "BUSY_POLICIES",
+    "DM_POLICIES",
+    "GROUP_POLICIES",
     "PLATFORMS",
     "PLUGINS",
     "SECTIONS",
     "AgentSettings",
+    "AttachmentSettings",
+    "ChatOverride",
     "CompressionSettings",
     "DisplaySettings",
     "GatewaySettings",
@@ -55,6 +62,18 @@ PLATFORMS: Final = "platforms"
 
 BUSY_POLICIES: Final = ("queue", "merge", "interrupt", "steer", "reject")
 """What becomes of a message that comes while a turn of its session runs."""
+
+DM_POLICIES: Final = ("pairing", "allowlist", "open", "off")
+"""Whose direct messages are taken."""
+
+GROUP_POLICIES: Final = ("allowlist", "known", "open", "off")
+"""Whose messages are taken in groups, channels and their threads."""
+
+BOT_POLICIES: Final = ("off", "mentions", "all")
+"""Which messages of other bots are taken, where their sender is let in."""
+
+ATTACHMENT_KINDS: Final = ("image", "audio", "video", "document")
+"""What may come with a message."""
 
 PLUGINS: Final = "plugins"
 """Section that holds one table a plugin beside its own keys."""
@@ -82,19 +101,37 @@ class RoutingSettings:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class PlatformSettings:
-    """``[platforms.<name>]``: what differs on one platform; ``None`` follows the general setting."""
+    """``[platforms.<name>]``: what differs on one platform, and who is let in there (:mod:`hermes_core.config.access`).
+
+    ``None`` follows the general setting, or the default that is explained there. ``streaming``: an answer is shown as
+    it is written, where the platform can edit.
+    """
 
     group_sessions_per_user: bool | None = maybe_switch()
     thread_sessions_per_user: bool | None = maybe_switch()
     busy: str | None = maybe_choice(BUSY_POLICIES)
+    dm_policy: str | None = maybe_choice(DM_POLICIES)
+    group_policy: str | None = maybe_choice(GROUP_POLICIES)
+    require_mention: bool | None = maybe_switch()
+    bots: str | None = maybe_choice(BOT_POLICIES)
+    allow_users: tuple[str, ...] | None = maybe_texts()
+    deny_users: tuple[str, ...] | None = maybe_texts()
+    allow_chats: tuple[str, ...] | None = maybe_texts()
+    admins: tuple[str, ...] | None = maybe_texts()
+    streaming: bool | None = maybe_switch()
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class AgentSettings:
-    """``[agent]``: who answers. An empty ``runner`` is chosen from what is installed."""
+    """``[agent]``: who answers. An empty ``runner``: the first agent that is ready, else ``recall``.
+
+    ``approval_timeout_s``: for how long a request for approval is open; without an answer it is refused.
+    """
 
     runner: str = name("", option="--agent")
     inactivity_timeout_s: float = number(1800.0, 1, 604800)
+    approval_timeout_s: float = number(900.0, 1, 604800)
+    audit_keep_days: float = number(90.0, 0.01, 36500)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -162,11 +199,40 @@ class CompressionSettings:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
+class AttachmentSettings:
+    """``[attachments]``: pictures, sounds and documents that come with a message.
+
+    ``kinds``: which are taken. ``max_bytes``: of one; ``max_message_bytes``: of all of a message together.
+    ``fetch_attempts``: tries after which a message is answered without; ``fetch_timeout_s``: for one try;
+    ``fetch_retry_s``: wait before the second one, doubled with each; a platform's own hint wins.
+    """
+
+    kinds: tuple[str, ...] = texts(ATTACHMENT_KINDS, choices=ATTACHMENT_KINDS)
+    max_bytes: int = whole(32 * 1024 * 1024, 1, 1024**3)
+    max_message_bytes: int = whole(64 * 1024 * 1024, 1, 1024**3)
+    fetch_attempts: int = whole(3, 1, 100)
+    fetch_timeout_s: float = number(60.0, 0.01, 3600)
+    fetch_retry_s: float = number(2.0, 0, 600)
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class GatewaySettings:
-    """``[gateway]``: how often an interrupted turn is tried again by itself, how long a command may run."""
+    """``[gateway]``: the process that runs chat platforms.
+
+    ``recovery_attempts``: how often an interrupted turn is tried again by itself. ``command_timeout_s``: how long a
+    command may run. ``watchdog_s``: silence after which a connection that used to say something is made anew.
+    ``retry_first_s``, ``retry_most_s``: the back-off of an adapter that failed. ``stream_interval_s``: between two
+    edits of an answer that is being written. ``health_port``: of the health endpoint on this host, 0 for none.
+    """
 
     recovery_attempts: int = whole(2, 0, 10)
     command_timeout_s: float = number(180.0, 0.1, 86_400)
+    watchdog_s: float = number(180.0, 0.05, 86_400)
+    retry_first_s: float = number(1.0, 0.001, 3600)
+    retry_most_s: float = number(300.0, 0.001, 86_400)
+    stream_interval_s: float = number(1.5, 0.01, 60)
+    health_port: int = whole(0, 0, 65_535)
+    log: str = choice("text", ("text", "json"))
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -198,6 +264,21 @@ class ResetOverride:
     platform: str | None
     place: str
     name: str
+    values: Mapping[str, Value]
+    origins: Mapping[str, str]
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class ChatOverride:
+    """The table of one chat, which differs from its platform's (:mod:`hermes_core.config.access`).
+
+    Attributes:
+        section: its name in the file. values, origins: key → value, and where it was set.
+    """
+
+    section: str
+    platform: str
+    chat: str
     values: Mapping[str, Value]
     origins: Mapping[str, str]
 
@@ -239,6 +320,7 @@ SECTIONS: Final[Mapping[str, type[attrs.AttrsInstance]]] = MappingProxyType(
         "inbox": InboxSettings,
         "outbox": OutboxSettings,
         "compression": CompressionSettings,
+        "attachments": AttachmentSettings,
         "gateway": GatewaySettings,
         "session_reset": SessionResetSettings,
         "display": DisplaySettings,
@@ -269,6 +351,7 @@ class Settings:
     inbox: InboxSettings
     outbox: OutboxSettings
     compression: CompressionSettings
+    attachments: AttachmentSettings
     gateway: GatewaySettings
     session_reset: SessionResetSettings
     display: DisplaySettings
@@ -278,6 +361,7 @@ class Settings:
     origins: Mapping[str, str]
     notices: tuple[str, ...] = ()
     reset_overrides: tuple[ResetOverride, ...] = ()
+    chat_overrides: tuple[ChatOverride, ...] = ()
 
     def routing_of(self, platform: str) -> RoutingSettings:
         """Return the routing settings in force on ``platform``: its own where it has some, else ``[routing]``'s."""
@@ -294,6 +378,11 @@ class Settings:
         """Return what becomes of a message that comes on ``platform`` while a turn runs."""
         own = self.platforms.get(platform)
         return self.inbox.busy if own is None or own.busy is None else own.busy
+
+    def stream_interval_of(self, platform: str) -> float | None:
+        """Return the seconds between two edits of an answer that is being written; ``None`` where none is shown."""
+        own = self.platforms.get(platform)
+        return None if own is not None and own.streaming is False else self.gateway.stream_interval_s
 
     @property
     def cache_folder(self) -> Path:

@@ -42,6 +42,8 @@ _BYTES: Final = "bytes"
 _BY: Final = "by-"
 _PART: Final = "part-"
 _HASH_LENGTH: Final = 64
+_MOST_READ: Final = 1024**3
+"""Most bytes that are read of one content: what was kept is read whatever the limit is by now."""
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -90,7 +92,7 @@ class AttachmentFolder:
             return None
         try:
             with open(os.path.join(self._place(sha256), _BYTES), "rb") as file:
-                data = file.read(self._most_bytes + 1)
+                data = file.read(_MOST_READ + 1)
         except OSError:
             return None
         return data if _sha256(data).hexdigest() == sha256 else None
@@ -119,6 +121,16 @@ class AttachmentFolder:
             with self._writing(), _told("an attachment that is to go"):
                 gone += self._sweep_one(place, lives, known, older_than_s)
         return gone
+
+    def copy_to(self, folder: str) -> int:
+        """Copy everything into a folder that is not there yet; return how many contents."""
+        copied = 0
+        for place in self._places():
+            with _told(f"the copy of an attachment in {folder}"):
+                copied += _copy_place(place, os.path.join(folder, os.path.relpath(place, self.folder)))
+        if copied:
+            _sync_folder(folder)
+        return copied
 
     # --- one content
 
@@ -229,6 +241,28 @@ class TurnFiles:
     def get(self, sha256: str) -> bytes | None:
         """Return the bytes, ``None`` when they are gone or not of this conversation's context."""
         return self._store.get(sha256) if self._store is not None and sha256 in self._names else None
+
+
+def _copy_place(place: str, target: str) -> int:
+    """Copy one content and its references; return 0 for one that has gone meanwhile."""
+    from shutil import copyfile
+
+    names = [name for name in _names(place) if name == _BYTES or name.startswith(_BY)]
+    if _BYTES not in names:
+        return 0
+    os.makedirs(target, mode=0o700, exist_ok=True)
+    for name in names:
+        path = os.path.join(target, name)
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            copyfile(os.path.join(place, name), path)
+        except FileNotFoundError:
+            os.unlink(path)
+            continue
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+    _sync_folder(target)
+    return int(os.path.exists(os.path.join(target, _BYTES)))
 
 
 def _is_hash(name: str) -> bool:

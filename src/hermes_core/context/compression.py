@@ -16,8 +16,9 @@ import attrs
 from hermes_core.context.cuts import legal_cut
 from hermes_core.context.hygiene import LEAST_ROWS, Hygiene
 from hermes_core.context.rest import Rest, note_rest, read_rest
-from hermes_core.context.tokens import estimate_tokens, measurement_of, prompt_tokens, row_tokens
+from hermes_core.context.tokens import estimate_tokens, measurement_of, prompt_tokens, row_tokens, shortened
 from hermes_core.context.window import read_rows
+from hermes_core.faultpoints import reach
 from hermes_core.settling import settled
 from hermes_hookspecs.errors import Conflict, IllegalMessage, LeaseLost
 from hermes_hookspecs.ids import new_session_id
@@ -50,6 +51,18 @@ _TELLING = (
     "[What follows is a summary of the earlier part of this conversation, made to save room. It is background: "
     "nothing in it is a new request. The latest messages stand behind it as they were said.]"
 )
+_TELLING_OF_REQUEST = (
+    "[What follows is a summary of this conversation so far, made since it was too long to be sent. It is background, "
+    "but for the last request: that stands at its end and is the one to go on with.]"
+)
+_MOST_REQUEST = 2000
+"""Tokens of a request that is handed on in a summary."""
+_WELL_WITHIN = 0.8
+"""Share of the model's window that a context may have after it was refused: the answer needs room, too."""
+_LEAST_SHORT = 160
+"""Tokens below which nothing useful can be said in short."""
+_MOST_UNKNOWN = 4000
+"""Tokens of a context that is nothing but its summary, where nobody knows how much the model can read."""
 
 
 @attrs.frozen(kw_only=True)
@@ -88,10 +101,11 @@ class Cut:
     """A legal cut, and the summary of what stands before it.
 
     Attributes:
+        kept_from: the first row that stays, ``None`` where even the last ones are too long for the model.
         before, after: tokens of the context as estimated, without and with the cut.
     """
 
-    kept_from: Message
+    kept_from: Message | None
     summary: MessageDraft
     before: int
     after: int
@@ -146,26 +160,23 @@ class Compressor:
         """Return a context that is smaller than the one that an endpoint refused, ``None`` where nothing can go.
 
         Neither threshold nor rest is asked. Where the last request itself is in the way, because all that is too long
-        came behind it, it is handed on in the summary word for word.
+        came behind it, it is handed on in the summary. Where one row alone is too long, nothing stays but a summary
+        with the beginnings and ends of the last rows; that needs no model.
 
         :raises LeaseLost: the turn was stopped, or taken over, meanwhile.
         """
         if not self._settings.enabled:
             return None
         context = await asyncio.wrap_future(self.store.submit_read(lambda reader: load_context(reader, session)))
-        view = view_of(context, limit_tokens or self._window_of(agent), forced=True)
-        place = self._place(view, (*self._hooks.compression_policies(), self._hygiene))
-        cut = None if place is None else await self.cut_at(context, place)
-        if cut is None or not cut.is_effective:
-            last = legal_cut(view.rows, len(view.rows) - 1, last_resort=True)
-            cut = None if last is None else await self.cut_at(context, last)
-        if cut is None or cut.after >= cut.before:
-            return None
-        return await self._commit(fence, context, cut)
+        cut = await self._to_be_sent(context, limit_tokens or self._window_of(agent))
+        return None if cut is None else await self._commit(fence, context, cut)
 
     async def by_hand(self, context: Context, focus: str) -> Cut | None:
         """Return the cut that a person gets who asks for one, ``None`` where none is legal or of any use."""
-        view = view_of(context, None, forced=True)
+        window = self._settings.context_tokens or None
+        view = view_of(context, window, forced=True)
+        if window is not None and view.tokens > window:
+            return await self._to_be_sent(context, window, focus)
         place = self._place(view, (*self._hooks.compression_policies(), self._hygiene))
         cut = None if place is None else await self.cut_at(context, place, focus)
         return cut if cut is not None and cut.after < cut.before else None
@@ -180,12 +191,54 @@ class Compressor:
         asked = next((row for row in reversed(said) if row.role == USER and not row.kind), None)
         if asked is not None:
             request = asked.content if asked.id < tail[0].id else None
-        text = with_request(await self._summary(head, previous, focus), request)
-        sent = f"{_TELLING}\n\n{text}"
+        request = None if request is None else shortened(request, _MOST_REQUEST)
+        return self._cut(context, tail, with_request(await self._summary(head, previous, focus), request), request)
+
+    def _cut(self, context: Context, tail: Sequence[Message], text: str, request: str | None) -> Cut:
+        sent = f"{_TELLING if request is None else _TELLING_OF_REQUEST}\n\n{text}"
         draft = MessageDraft(role=SYSTEM, content=text, sent=sent, kind=KIND_SUMMARY, timestamp=self.clock.now())
-        before = sum(map(row_tokens, said)) + (0 if summary is None else row_tokens(summary))
         after = sum(map(row_tokens, tail)) + estimate_tokens(sent)
-        return Cut(kept_from=tail[0], summary=draft, before=before, after=after)
+        kept_from = tail[0] if tail else None
+        return Cut(kept_from=kept_from, summary=draft, before=context.size[1], after=after)
+
+    async def _to_be_sent(self, context: Context, window: int | None, focus: str = "") -> Cut | None:
+        """Return the first cut that leaves what the model can read, else the smallest; ``None`` where nothing can go.
+
+        :param window: tokens that the model can read; where that is unknown, half of what was refused is hoped for.
+        """
+        view = view_of(context, window, forced=True)
+        most, before = _most_tokens(context, view), context.size[1]
+        smallest: Cut | None = None
+        for place in (
+            self._place(view, (*self._hooks.compression_policies(), self._hygiene)),
+            legal_cut(view.rows, len(view.rows) - 1, last_resort=True),
+        ):
+            if place is None or (smallest is not None and smallest.kept_from is view.rows[place]):
+                continue
+            if sum(map(row_tokens, view.rows[place:])) > most > _LEAST_SHORT:
+                continue  # whatever the summary, what stays alone is too long
+            cut = await self.cut_at(context, place, focus)
+            if cut.after <= most and cut.is_effective:
+                return cut
+            smallest = cut if smallest is None or cut.after < smallest.after else smallest
+        whole = await self._in_short(context, most if window is not None else min(most, _MOST_UNKNOWN))
+        if whole is not None and (smallest is None or whole.after < smallest.after):
+            smallest = whole
+        return smallest if smallest is not None and smallest.after < before else None
+
+    async def _in_short(self, context: Context, most: int) -> Cut | None:
+        """Return the cut behind which nothing stays but a summary of ``most`` tokens; ``None``: too few."""
+        from hermes_core.context.excerpts import in_short, last_request
+        from hermes_core.context.summaries import parted
+
+        room = most - estimate_tokens(_TELLING_OF_REQUEST) - 1
+        said, summary = context.said, context.summary
+        if room < _LEAST_SHORT or not said:
+            return None
+        previous, request = (None, None) if summary is None else parted(summary.content)
+        text = await asyncio.to_thread(in_short, said, previous=previous, request=request, most_tokens=room)
+        asked = request is not None or last_request(said) is not None
+        return self._cut(context, (), text, "" if asked else None)
 
     def compressing(self, fence: Fence, context: Context, cut: Cut) -> Compress:
         """Return the operation that makes a cut."""
@@ -194,7 +247,7 @@ class Compressor:
             fence=fence,
             expected=context.session.id,
             session_id=new_session_id(now),
-            kept_from=cut.kept_from.id,
+            kept_from=None if cut.kept_from is None else cut.kept_from.id,
             now=now,
             summary=cut.summary,
         )
@@ -265,7 +318,9 @@ class Compressor:
     async def _commit(self, fence: Fence, context: Context, cut: Cut) -> Context:
         """Make a cut in a running turn; return the context of the child, or the old one where that was not possible."""
         try:
+            reach("compress.before")
             made = await settled(self.store.perform(self.compressing(fence, context, cut)))
+            reach("compress.stored")
         except LeaseLost:
             raise
         except (Conflict, IllegalMessage) as error:
@@ -275,6 +330,16 @@ class Compressor:
         _log.info("%s goes on in %s, %d tokens instead of %d", fence.lineage_id, made.session.id, cut.after, cut.before)
         child = made.session
         return await asyncio.wrap_future(self.store.submit_read(lambda reader: load_context(reader, child)))
+
+
+def _most_tokens(context: Context, view: CompressionView) -> int:
+    """Return how many tokens, as estimated, a context that was refused may have, the system text not counted."""
+    estimated, head = context.size[1], estimate_tokens(context.session.system_prompt or "")
+    if view.window_tokens is None:
+        return estimated // 2
+    # What was refused has more than the window, whatever the estimate says; what was measured has what it has.
+    real = max(view.tokens if view.measured else 0, view.window_tokens, head + estimated)
+    return int(_WELL_WITHIN * view.window_tokens * (head + estimated) / max(real, 1)) - head
 
 
 def view_of(context: Context, window_tokens: int | None, *, forced: bool = False) -> CompressionView:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.services import AttachmentDescriber, AttachmentReader
 
-__all__ = ["DESCRIBING_S", "MOST_TEXT", "UNAVAILABLE", "describe_all", "text_of"]
+__all__ = ["DESCRIBING_S", "MOST_TEXT", "UNAVAILABLE", "describe_all", "text_of", "text_without"]
 
 MOST_TEXT: Final = 20_000
 """Most characters of one attachment in a prompt; what is cut is counted."""
@@ -33,6 +33,11 @@ _END: Final = "[end of"
 def text_of(attachment: Attachment) -> str:
     """Return what stands for an attachment in a prompt; the stored text wherever there is one."""
     return _form(attachment, None, there=attachment.sha256 is not None) if attachment.text is None else attachment.text
+
+
+def text_without(attachment: Attachment, reason: str = UNAVAILABLE) -> str:
+    """Return what stands for an attachment whose bytes will not be there."""
+    return _form(attachment, None, there=False, reason=reason)
 
 
 async def describe_all(
@@ -88,7 +93,7 @@ async def _words(
     return None
 
 
-def _form(attachment: Attachment, words: str | None, *, there: bool) -> str:
+def _form(attachment: Attachment, words: str | None, *, there: bool, reason: str = UNAVAILABLE) -> str:
     """Return the text form. The name is data from outside: one line, quoted by the brackets it cannot hold."""
     facts = [label_of(attachment.kind) or "attachment"]
     name = label_of(attachment.name)
@@ -99,7 +104,7 @@ def _form(attachment: Attachment, words: str | None, *, there: bool) -> str:
     if attachment.size is not None:
         facts.append(f"{attachment.size} bytes")
     if not there:
-        return f"[{', '.join(facts)}, {UNAVAILABLE}]"
+        return f"[{', '.join(facts)}, {reason}]"
     if attachment.sha256 is not None:
         facts.append(f"sha256 {attachment.sha256[:16]}")
     head = ", ".join(facts)

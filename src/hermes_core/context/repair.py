@@ -150,8 +150,10 @@ class _Walk:
     def _callable(self, row: Message) -> Message:
         """Return an assistant row whose calls can be told apart and name a tool."""
         self._asking = (row.id,)
-        calls = {call.id: call for call in reversed(row.tool_calls)}  # the first of an id stays
-        kept = tuple(call for call in row.tool_calls if calls[call.id] is call)
+        first: dict[str, ToolCall] = {}
+        for call in row.tool_calls:
+            first.setdefault(call.id, call)
+        kept = tuple(first.values())
         if len(kept) != len(row.tool_calls):
             self._note(DOUBLED_CALL, row.id)
         named = tuple(call if call.name.strip() else attrs.evolve(call, name=UNNAMED_TOOL) for call in kept)

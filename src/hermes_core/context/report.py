@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["read_report", "tokens_of", "window_report"]
 
 _SYSTEM_TEXT, _SUMMARY, _KEPT, _OWN, _ATTACHED = "system text", "summary", "kept", "conversation", "attachments"
+_BEFORE: Final = "before the part that is kept; the summary stands for them"
+_TOO_LONG: Final = "even the last ones were too long for the model; the summary holds their beginnings and ends"
 _PARTS: Final = (_SYSTEM_TEXT, _SUMMARY, _KEPT, _OWN, _ATTACHED)
 
 
@@ -53,8 +55,10 @@ def window_report(
     :param count: estimates the tokens of a text.
     """
     window = make_window(session, rows)
+    first = window.rows[0] if window.rows else None
+    is_whole = first is not None and first.kind == KIND_SUMMARY and first.id == session.kept_from
     left_out = (
-        ("before the part that is kept", earlier),
+        (_TOO_LONG if is_whole else _BEFORE, earlier),
         ("taken back by undo", sum(row.hidden for row in rows)),
         ("for people only", sum(row.kind == KIND_NOTE and not row.hidden for row in rows)),
         ("summaries of other segments", _strange_summaries(session, rows)),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.context.languages import SECTIONS, Words, language_of, section_of, words_of
-from hermes_core.context.tokens import estimate_tokens
+from hermes_core.context.tokens import estimate_tokens, shortened
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, KIND_NOTE, KIND_RECOVERY, KIND_SUMMARY, TOOL, USER
 
 if TYPE_CHECKING:
@@ -24,12 +24,14 @@ __all__ = ["ExtractiveSummariser", "extract", "parted", "with_request"]
 
 REQUEST = "## Last request, word for word"
 """Heading of what a person asked for last, where the message itself does not stay in the context."""
-_LONGEST_REQUEST = 8000
 
 _MOST = {"goals": 10, "focus": 12, "decisions": 16, "files": 40, "commands": 16, "results": 8, "open": 10, "earlier": 1}
 """Most lines of each section; half of them are the oldest, half the newest."""
 _LONGEST_LINE = 300
+_SHORTEST_LINE = 40
 _LONGEST_EARLIER = 4000
+_LEAST_SHARE = 0.05
+"""A summary with less than this of its lines has one of each part."""
 _LEAST_GOAL = 2
 """Tokens of a first sentence that says nothing of what is wanted: *Yes.*"""
 _LONGEST_READ = 20_000
@@ -37,10 +39,10 @@ _LONGEST_READ = 20_000
 
 _SENTENCE = re.compile(r"[^\n。！？!?；]*?(?:[。！？!?；]+|\.(?=\s|$)|\n|$)")
 _PATH = re.compile(
-    r"(?<![\w/.@:-])(?:~?/|\.{1,2}/|[\w-]+/)?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,9}(?![\w/])"
+    r"(?<![\w/.@:+-])(?:~?/|\.{1,2}/|[\w-]+/)?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,9}(?![\w/])"
 )
 _ABSOLUTE = re.compile(r"(?<![\w.:/])(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}")
-_SHELL = re.compile(r"^\s*\$ (.+)$|`([a-z][\w.-]* [^`\n]{2,200})`", re.MULTILINE)
+_SHELL = re.compile(r"^[ \t]*\$ (.+)$|`([a-z][\w.-]* [^`\n]{2,200})`", re.MULTILINE)
 _COMMAND_ARGUMENTS = ("command", "cmd", "script", "query", "url")
 _FILE_ARGUMENTS = ("path", "file", "filename", "file_path", "filepath")
 _NOT_FILES = frozenset({"e.g", "i.e", "etc"})
@@ -61,10 +63,17 @@ class _Notes:
         if line.strip(".-*#> "):
             self.lines.setdefault(section, {})[line] = None
 
-    def of(self, section: str) -> list[str]:
-        """Return the lines that a summary has room for: the oldest and the newest."""
-        found, most = list(self.lines.get(section, ())), _MOST[section]
-        return found if len(found) <= most else [*found[: most // 2], *found[len(found) - (most - most // 2) :]]
+    def of(self, section: str, share: float, asks: re.Pattern[str]) -> list[str]:
+        """Return the lines that a summary has room for, the oldest and the newest: a ``share`` of the most.
+
+        Of too many goals those stay that ask for something: a first sentence may be small talk.
+        """
+        found, most = list(self.lines.get(section, ())), max(int(_MOST[section] * share), 1)
+        if section == "goals" and len(found) > most:
+            found = [line for line in found if asks.search(line.lower())] or found
+        kept = found if len(found) <= most else [*found[: most // 2], *found[len(found) - (most - most // 2) :]]
+        longest = max(int(_LONGEST_LINE * share), _SHORTEST_LINE)
+        return kept if share == 1 else [one if len(one) <= longest else f"{one[: longest - 1]}…" for one in kept]
 
 
 class ExtractiveSummariser:
@@ -79,8 +88,13 @@ class ExtractiveSummariser:
         return await to_thread(extract, rows, previous=previous, focus=focus)
 
 
-def extract(rows: Sequence[Message], *, previous: str | None = None, focus: str | None = None) -> str:
-    """Return what the summariser does: pure, and never blank."""
+def extract(
+    rows: Sequence[Message], *, previous: str | None = None, focus: str | None = None, most_tokens: int | None = None
+) -> str:
+    """Return what the summariser does: pure, and never blank.
+
+    :param most_tokens: as estimated; with fewer and shorter lines where the whole of it has more.
+    """
     said = [row for row in rows if row.kind not in {KIND_NOTE, KIND_RECOVERY, KIND_SUMMARY, KIND_CLOSING}]
     words = words_of(language_of(_sample(said, previous)))
     notes = _Notes()
@@ -90,12 +104,19 @@ def extract(rows: Sequence[Message], *, previous: str | None = None, focus: str 
     for row in said:
         _note_row(notes, row, words, focus)
     _note_open_ends(notes, said, words, open_before)
-    return _written(notes, words, focus) or f"## {words.headings['goals']}\n- …"
+    share = 1.0
+    while True:
+        text = _written(notes, words, focus, share) or f"## {words.headings['goals']}\n- …"
+        if most_tokens is None or estimate_tokens(text) <= most_tokens:
+            return text
+        if share < _LEAST_SHARE:
+            return shortened(text, most_tokens)
+        share /= 2
 
 
 def with_request(text: str, request: str | None) -> str:
     """Return a summary that hands a request on; ``None`` leaves it as it is."""
-    return text if not request else f"{text}\n\n{REQUEST}\n{request[:_LONGEST_REQUEST]}"
+    return text if not request else f"{text}\n\n{REQUEST}\n{request}"
 
 
 def parted(summary: str) -> tuple[str, str | None]:
@@ -169,10 +190,10 @@ def _note_open_ends(notes: _Notes, rows: Sequence[Message], words: Words, before
             notes.add("open", sentence)
 
 
-def _written(notes: _Notes, words: Words, focus: str | None) -> str:
+def _written(notes: _Notes, words: Words, focus: str | None, share: float) -> str:
     parts = []
     for section in SECTIONS:
-        lines = notes.of(section)
+        lines = notes.of(section, share, words.asks)
         if lines:
             heading = words.headings[section]
             about = f": {' '.join(focus.split())[:80]}" if section == "focus" and focus else ""

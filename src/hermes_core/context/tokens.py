@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.ports.store import StoreReader
 
-__all__ = ["Measurement", "estimate_tokens", "measurement_of", "prompt_tokens", "row_tokens"]
+__all__ = ["Measurement", "estimate_tokens", "measurement_of", "prompt_tokens", "row_tokens", "shortened"]
 
 _PER_CHARACTER = 0.25
 _PER_FURTHER_BYTE = 0.35
 _PER_ROW = 4
 """Tokens around a row: role, separators."""
+_PER_TOKEN = 4
+"""No token of the estimate has more characters."""
+_HEAD = 2 / 3
+"""Share of a shortened text that is its beginning: what is wanted mostly stands there."""
 _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 """A measurement that differs more than this from the estimate measured something else, too."""
 
@@ -50,6 +54,20 @@ def row_tokens(row: Message) -> int:
     for call in row.tool_calls:
         tokens += _PER_ROW + estimate_tokens(call.name) + estimate_tokens(call.arguments)
     return tokens + sum(estimate_tokens(one.text or one.name) for one in row.attachments)
+
+
+def shortened(text: str, most_tokens: int) -> str:
+    """Return ``text`` in about ``most_tokens`` tokens: where it is longer, its beginning, a mark, and its end."""
+    if estimate_tokens(text) <= most_tokens:
+        return text
+    mark = f"\n[... {len(text)} characters are too long for the model: the middle is left out here, and kept ...]\n"
+    room = most_tokens - estimate_tokens(mark)
+    if room < 2:
+        return text[: _fitting(text, most_tokens)]
+    head = _fitting(text, int(room * _HEAD))
+    rest = text[max(head, len(text) - room * _PER_TOKEN) :]
+    tail = _fitting(rest[::-1], room - estimate_tokens(text[:head]))
+    return f"{text[:head]}{mark}{text[len(text) - tail :] if tail else ''}"
 
 
 def prompt_tokens(
@@ -87,3 +105,15 @@ def _answer_of(rows: Sequence[Message], turn_id: TurnId, session_id: SessionId) 
         if row.turn_id == turn_id and row.role == ASSISTANT and not row.kind:
             return place if row.session_id == session_id else None
     return None
+
+
+def _fitting(text: str, most_tokens: int) -> int:
+    """Return how many characters of the beginning of ``text`` have at most so many tokens."""
+    low, high = 0, min(len(text), max(most_tokens, 0) * _PER_TOKEN)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(text[:middle]) <= most_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return low

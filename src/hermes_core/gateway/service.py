@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes_core.commands.controls import ControlRunner
+from hermes_core.context.fetching import AttachmentFetching, fetcher_of
 from hermes_core.gateway.upkeep import kept_up
 from hermes_core.outbox.deliverer import Deliverer
+from hermes_core.turns.presence import door
 from hermes_core.turns.serving import Serving
 from hermes_core.turns.worker import Worker
 from hermes_hookspecs.errors import StorageError
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.platform import ServedEntrance
     from hermes_hookspecs.source import SessionSource
 
-__all__ = ["serve"]
+__all__ = ["Crew", "serve"]
 
 
 async def serve(
@@ -39,36 +41,81 @@ async def serve(
     """Do what :meth:`~hermes_hookspecs.ports.app.App.work` says."""
     if not entrances:
         return
-    controls = ControlRunner(app, profile.hooks, profile.desk.entry_behind)
-    serving = Serving(
-        entrances=tuple(one.entrance for one in entrances),
-        agent=turns.agent(agent),
-        tools=profile.hooks.tools(),
-        commands=turns.command_names(),
-        desk=profile.desk,
-        settings=profile.settings,
-        run_control=controls.run,
-        waits_its_turn=controls.waits_its_turn,
-        overtakes=controls.overtakes,
-    )
-    limits = profile.settings.turns
-    worker = Worker(turns.engine, serving, parallel=limits.parallel, drain_s=limits.drain_s)
-    deliverer = Deliverer(
-        store=profile.store,
-        clock=profile.clock,
-        hooks=profile.hooks,
-        waker=turns.waker,
-        served=tuple(entrances),
-        settings=profile.settings.outbox,
-        ttl_s=limits.lease_ttl_s,
-        thread_route=lambda source: _thread_route(profile, source),
-    )
+    crew = Crew(app, profile, turns, entrances, agent=agent)
     if until_idle:
-        await worker.run(until_idle=True)
-        await deliverer.until_idle()
+        await crew.until_idle()
         return
     async with kept_up(app):
-        await _both(worker, deliverer, limits.drain_s)
+        await crew.run()
+
+
+class Crew:
+    """Who answers and sends for some entrances of one process.
+
+    :param slots: bounds the turns of several crews together; ``None`` for ``turns.parallel`` of its own.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        profile: Profile,
+        turns: TurnService,
+        entrances: Sequence[ServedEntrance],
+        *,
+        agent: Agent | str | Callable[..., object] | None,
+        slots: asyncio.Semaphore | None = None,
+    ) -> None:
+        self._deliverer = Deliverer(
+            store=profile.store,
+            clock=profile.clock,
+            hooks=profile.hooks,
+            waker=turns.waker,
+            served=tuple(entrances),
+            settings=profile.settings.outbox,
+            ttl_s=profile.settings.turns.lease_ttl_s,
+            thread_route=lambda source: _thread_route(profile, source),
+            stream_s=profile.settings.stream_interval_of,
+        )
+        controls = ControlRunner(app, profile.hooks, profile.desk.entry_behind)
+        serving = Serving(
+            entrances=tuple(one.entrance for one in entrances),
+            agent=turns.agent(agent),
+            tools=profile.hooks.tools(),
+            commands=turns.command_names(),
+            desk=profile.desk,
+            settings=profile.settings,
+            run_control=controls.run,
+            waits_its_turn=controls.waits_its_turn,
+            overtakes=controls.overtakes,
+            follow=self._deliverer.follow,
+            fetch=self._fetching(profile, entrances).fetch,
+        )
+        limits = profile.settings.turns
+        self._drain_s = limits.drain_s
+        self._worker = Worker(turns.engine, serving, parallel=limits.parallel, drain_s=limits.drain_s, slots=slots)
+
+    @staticmethod
+    def _fetching(profile: Profile, entrances: Sequence[ServedEntrance]) -> AttachmentFetching:
+        """Return what fetches attachments: at the entrances whose adapter can."""
+        return AttachmentFetching(
+            profile.store,
+            lambda: profile.attachments,
+            {door(one.entrance): fetcher for one in entrances if (fetcher := fetcher_of(one.sender)) is not None},
+            settings=profile.settings.attachments,
+            clock=profile.clock,
+        )
+
+    async def until_idle(self) -> None:
+        """Answer and send until nothing is left to do; see :meth:`~hermes_hookspecs.ports.app.App.work`."""
+        await self._worker.run(until_idle=True)
+        await self._deliverer.until_idle()
+
+    async def run(self) -> None:
+        """Answer and send until cancelled; then let turns end, and send what is due, each within ``turns.drain_s``.
+
+        :raises StoreStopped: the store takes no more writes.
+        """
+        await _both(self._worker, self._deliverer, self._drain_s)
 
 
 async def _both(worker: Worker, deliverer: Deliverer, drain_s: float) -> None:

@@ -27,14 +27,15 @@ from hermes_hookspecs.outbox import address_of
 from hermes_hookspecs.ports.platform import Deferred, DeliveryPart, Sent
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from hermes_core.config.sections import OutboxSettings
     from hermes_core.hooks import Hooks
     from hermes_core.outbox.limits import AccountPace
     from hermes_core.outbox.owners import OwnerWatch
+    from hermes_core.outbox.streams import Streams
     from hermes_hookspecs.clock import Clock
-    from hermes_hookspecs.outbox import Delivery, OpenedThread, StoredPart
+    from hermes_hookspecs.outbox import Delivery, OpenedThread, PartDraft, StoredPart
     from hermes_hookspecs.ports.platform import SendResult, ServedEntrance
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.source import SessionSource
@@ -68,7 +69,9 @@ class Courier:
         pace: AccountPace,
         owners: OwnerWatch,
         thread_route: Callable[[SessionSource], OpenedThread | None],
+        streams: Streams | None = None,
     ) -> None:
+        self._streams = streams
         self._served = served
         self._store = store
         self._clock = clock
@@ -151,11 +154,7 @@ class Courier:
 
     async def _send_parts(self, hand: Hand) -> None:
         if not hand.delivery.parts:
-            text, abilities = hand.delivery.text, self._served.abilities
-            if len(text) < _LONG:
-                drafts = parts_of(text, abilities)
-            else:
-                drafts = await asyncio.to_thread(parts_of, text, abilities)
+            drafts = await self._parts(hand.delivery)
             if not drafts:
                 await hand.give_up("there is no text to send")
                 return
@@ -172,6 +171,17 @@ class Courier:
                 return
             if not await self._send(hand, part, address):
                 return
+
+    async def _parts(self, delivery: Delivery) -> tuple[PartDraft, ...]:
+        """Cut a text as its sender wants it, else by the length that the platform takes."""
+        text, abilities = delivery.text, self._served.abilities
+        own: Callable[[str, SessionSource], Sequence[PartDraft]] | None
+        own = getattr(self._served.sender, "split", None)
+        if own is not None:
+            return tuple(own(text, delivery.target))
+        if len(text) < _LONG:
+            return parts_of(text, abilities)
+        return await asyncio.to_thread(parts_of, text, abilities)
 
     async def _send(self, hand: Hand, part: StoredPart, address: str) -> bool:
         """Send one part and write down what became of it; return whether the next one may go."""
@@ -203,6 +213,11 @@ class Courier:
         """Return how the part went out: in an attempt before this one, or now."""
         abilities = self._served.abilities
         outgoing = _outgoing(hand.delivery, part)
+        if part.index == 0 and self._streams is not None:
+            trace = await self._streams.replace(hand.delivery, outgoing)
+            if trace.result is not None:
+                return trace.result
+            outgoing = attrs.evolve(outgoing, possible_repeat=outgoing.possible_repeat or trace.maybe_shown)
         if outgoing.possible_repeat:
             found, may_repeat = await self._look_up(hand.delivery, outgoing)
             if found is not None:

@@ -10,6 +10,7 @@ from hermes_core.outbox.courier import Courier
 from hermes_core.outbox.lane import Lane
 from hermes_core.outbox.limits import AccountPace
 from hermes_core.outbox.owners import OwnerWatch
+from hermes_core.outbox.streams import Streams
 from hermes_core.outbox.topics import listening, outbox_topic
 from hermes_hookspecs.errors import StorageError
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
     from hermes_core.config.sections import OutboxSettings
     from hermes_core.hooks import Hooks
+    from hermes_core.outbox.streams import Following
     from hermes_core.outbox.topics import DeliveryWaiter, DeliveryWaker
     from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ids import InboxId, LineageId
     from hermes_hookspecs.outbox import OpenedThread
     from hermes_hookspecs.ports.platform import ServedEntrance
     from hermes_hookspecs.ports.store import Store
@@ -41,6 +44,7 @@ class Deliverer:
     over only from the dead.
 
     :param served: entrances with their senders; one account once.
+    :param stream_s: seconds between two edits of an answer that is being written, by platform; ``None`` shows none.
     :param ttl_s: seconds that a sender of whose process nothing can be known is given beyond the time that sending
         itself may take; the lease's own.
     :param thread_route: returns the route of a thread that an answer opened, by the thread's source (the target, with
@@ -58,14 +62,25 @@ class Deliverer:
         settings: OutboxSettings,
         ttl_s: float,
         thread_route: Callable[[SessionSource], OpenedThread | None],
+        stream_s: Callable[[str], float | None] = lambda _platform: None,
     ) -> None:
         self._listen = listening(waker)
         # one step is at most a look-up and a send
         silence_s = ttl_s + 2 * settings.send_timeout_s
         self._lanes: list[Lane] = []
+        self._streams: dict[tuple[str, str], Streams] = {}
         for each in served:
             pace = AccountPace(clock, each.abilities.parts_per_minute)
             owners = OwnerWatch(clock, each.entrance, silence_s)
+            streams = Streams(
+                each,
+                store=store,
+                clock=clock,
+                pace=pace,
+                limit_s=settings.send_timeout_s,
+                interval_s=stream_s(each.entrance.platform),
+            )
+            self._streams[each.entrance.platform, each.entrance.account_id] = streams
             courier = Courier(
                 each,
                 store=store,
@@ -75,9 +90,18 @@ class Deliverer:
                 pace=pace,
                 owners=owners,
                 thread_route=thread_route,
+                streams=streams,
             )
             lane = Lane(each.entrance, store=store, clock=clock, courier=courier, pace=pace, owners=owners)
             self._lanes.append(lane)
+
+    def follow(self, target: SessionSource, lineage_id: LineageId, inbox_id: InboxId) -> Following | None:
+        """Show readers what becomes of an answer while its turn runs; ``None`` where nobody here sends to them.
+
+        :param target: where the answer goes. inbox_id: the oldest message that it answers.
+        """
+        streams = self._streams.get((target.platform, target.account_id))
+        return None if streams is None else streams.follow(target, lineage_id, inbox_id)
 
     async def run(self) -> None:
         """Send what is due, as it comes, until cancelled; what is under way then is put back before it ends.

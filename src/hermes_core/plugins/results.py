@@ -89,6 +89,14 @@ def _claim(_: str, item: object) -> object:
     return item
 
 
+def _decision(_: str, result: object) -> object:
+    from hermes_hookspecs.specs.decisions import Allow, Ignore, Refuse
+
+    if not isinstance(result, Allow | Ignore | Refuse):
+        raise TypeError(f"returned {_kind(result)}, not Allow, Refuse or Ignore")
+    return result
+
+
 def _command(plugin: str, item: object) -> object:
     from hermes_core.plugins.naming import named_command
     from hermes_hookspecs.commands import Command
@@ -161,6 +169,16 @@ def _is_tuple_of_names(value: object) -> bool:
     return isinstance(value, tuple) and value != () and all(map(_is_name, value))
 
 
+def _is_platform_name(value: object) -> bool:
+    from hermes_core.config.rules import is_name
+
+    return isinstance(value, str) and is_name(value)
+
+
+def _is_there(value: object) -> bool:
+    return value is not None
+
+
 def _is_effect(value: object) -> bool:
     return value in ("read", "idempotent", "write")
 
@@ -209,6 +227,12 @@ _TOOL: dict[str, Has] = {
 }
 _ATTACHMENT_STORE: dict[str, Has] = dict.fromkeys(("put", "keep", "get", "drop", "sweep"), callable)
 _DESCRIBER: dict[str, Has] = {"name": _is_name, "kinds": _is_tuple_of_names, "describe": callable}
+_PLATFORM: dict[str, Has] = {
+    "name": _is_platform_name,
+    "abilities": _is_there,
+    "accounts": callable,
+    "adapter": callable,
+}
 _KEY_BUILDER: dict[str, Has] = {
     "version": _is_number,
     "build": callable,
@@ -225,9 +249,11 @@ _CHECKS: dict[str, Check] = {
     "hermes_commands": _sequence_of(_command),
     "hermes_compression_policies": _sequence_of(_shaped("compression policy", {"name": _is_name, "cut": callable})),
     "hermes_context_providers": _sequence_of(_shaped("context provider", {"name": _is_name, "pieces": callable})),
+    "hermes_decide_access": _decision,
     "hermes_front_end": _shaped("front end", {"name": _is_name, "main": callable}),
     "hermes_key_builder": _shaped("key builder", _KEY_BUILDER),
     "hermes_legacy_claims": _sequence_of(_claim),
+    "hermes_platforms": _sequence_of(_shaped("platform", _PLATFORM)),
     "hermes_redact_inbound": _text,
     "hermes_store_backends": _sequence_of(_shaped("store backend", {"name": _is_name, "open": callable})),
     "hermes_summarisers": _sequence_of(_shaped("summariser", {"name": _is_name, "summarise": callable})),

@@ -59,11 +59,15 @@ class ResetDesk:
     def _activities(self, facts: Facts, now: int) -> tuple[Activity, ...]:
         from hermes_core.resets.verdicts import unknown_activity
         from hermes_hookspecs.errors import PluginError
+        from hermes_hookspecs.ports.policies import Activity
+        from hermes_hookspecs.principal import operator
 
         try:
-            return self._hooks.background_activity(facts.lineage.id)
+            found = self._hooks.background_activity(facts.lineage.id)
         except PluginError as error:
-            return (unknown_activity(facts.lineage.id, error, now),)
+            found = (unknown_activity(facts.lineage.id, error, now),)
+        jobs = self._store().jobs(operator(), lineage_id=facts.lineage.id, running=True)
+        return (*found, *(Activity(kind="job", label=job.label, started_at=job.started_at) for job in jobs))
 
     def _look(self, key: SessionKey) -> Verdict | None:
         from hermes_core.resets.verdicts import facts_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from math import log1p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_hookspecs.messages import USER
 from hermes_hookspecs.ports.search import NEWEST, OLDEST, SORTS, SearchHit, SearchResult
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.search import SearchQuery
     from hermes_hookspecs.ports.store import StoreReader
     from hermes_hookspecs.principal import Principal
+    from hermes_hookspecs.sessions import SessionSummary
     from hermes_hookspecs.text.query import Node
 
 __all__ = ["ScanIndex"]
@@ -31,9 +32,19 @@ __all__ = ["ScanIndex"]
 _PAGE = 500
 _USER_WEIGHT = 1.2  # what a person said counts more than an answer that repeats it
 _PART_WEIGHT = 0.5  # a part of a word counts less than the word
+_TITLE_WEIGHT = 1.2
 _AGAIN_WEIGHT = 0.25
 _LENGTH_WEIGHT = 0.3
 _USUAL_LENGTH = 200
+
+
+class _Found(NamedTuple):
+    """The row of one lineage; ``title`` is there only where no row matches."""
+
+    place: tuple[float, float]
+    score: float
+    row: Message
+    title: str | None = None
 
 
 class ScanIndex:
@@ -58,10 +69,10 @@ class ScanIndex:
         deadline = self._monotonic() + query.budget_s
         where = SessionFilter(source=query.source, archived=None, empty=False)
         summaries = self._store.summaries(principal, where=where, limit=None)
-        found: list[tuple[tuple[float, float], float, Message]] = []
+        found: list[_Found] = []
         for done, summary in enumerate(summaries):
             try:
-                best = self._best(summary.lineage_id, query, parsed, principal, deadline)
+                best = self._best(summary, query, parsed, principal, deadline)
             except TimeoutError:
                 return _result(
                     found,
@@ -75,21 +86,28 @@ class ScanIndex:
         return _result(found, query, parsed, "")
 
     def _best(
-        self, lineage_id: LineageId, query: SearchQuery, parsed: Node, principal: Principal, deadline: float
-    ) -> tuple[tuple[float, float], float, Message] | None:
-        """Return the best row of one lineage with its place in the order and its score.
+        self, summary: SessionSummary, query: SearchQuery, parsed: Node, principal: Principal, deadline: float
+    ) -> _Found | None:
+        """Return the best row of one lineage, or the row that stands for a title that matches.
 
         :raises TimeoutError: the budget is spent.
         """
-        best: tuple[tuple[float, float], float, Message] | None = None
-        for row in self._rows(lineage_id, query, principal, deadline):
+        title = _matching_title(summary, query, parsed)
+        lift = 0.0 if title is None else _TITLE_WEIGHT * _score(parsed, fold(title))
+        best: _Found | None = None
+        stand_in: Message | None = None
+        for row in self._rows(summary.lineage_id, query, principal, deadline):
+            if stand_in is None or query.sort == NEWEST:
+                stand_in = row
             folded = fold(searched_text(row))
             if not holds(parsed, folded):
                 continue
-            score = _score(parsed, folded, row)
+            score = lift + _score(parsed, folded) * (_USER_WEIGHT if row.role == USER else 1.0)
             place = _place(query.sort, score, row)
-            if best is None or place > best[0]:
-                best = (place, score, row)
+            if best is None or place > best.place:
+                best = _Found(place, score, row)
+        if best is None and title is not None and stand_in is not None:
+            return _Found(_place(query.sort, lift, stand_in), lift, stand_in, title)
         return best
 
     def _rows(
@@ -144,8 +162,14 @@ def _place(sort: str, score: float, row: Message) -> tuple[float, float]:
     return score, row.id
 
 
-def _score(parsed: Node, folded: str, row: Message) -> float:
-    """Return how well a row answers: whole words, often, in a short text, said by a person."""
+def _matching_title(summary: SessionSummary, query: SearchQuery, parsed: Node) -> str | None:
+    if summary.title is None or summary.lineage_id == query.exclude:
+        return None
+    return summary.title if holds(parsed, fold(summary.title)) else None
+
+
+def _score(parsed: Node, folded: str) -> float:
+    """Return how well a text answers: whole words, often, in a short text."""
     total = 0.0
     for leaf in leaves(parsed):
         spans = list(leaf.needle.spans(folded))
@@ -153,21 +177,20 @@ def _score(parsed: Node, folded: str, row: Message) -> float:
             whole = any(leaf.needle.is_whole(folded, span) for span in spans)
             total += (1.0 if whole else _PART_WEIGHT) + _AGAIN_WEIGHT * log1p(len(spans) - 1)
     length = 1.0 + _LENGTH_WEIGHT * log1p(len(folded) / _USUAL_LENGTH)
-    return total / length * (_USER_WEIGHT if row.role == USER else 1.0)
+    return total / length
 
 
-def _result(
-    found: list[tuple[tuple[float, float], float, Message]], query: SearchQuery, parsed: Node, stopped: str
-) -> SearchResult:
-    best = sorted(found, key=lambda one: one[0], reverse=True)[: max(query.limit, 0)]
+def _result(found: list[_Found], query: SearchQuery, parsed: Node, stopped: str) -> SearchResult:
+    best = sorted(found, key=lambda one: one.place, reverse=True)[: max(query.limit, 0)]
     hits = tuple(
         SearchHit(
-            lineage_id=row.lineage_id,
-            session_id=row.session_id,
-            message_id=row.id,
-            score=round(score, 6),
-            snippet=snippet(searched_text(row), parsed),
+            lineage_id=one.row.lineage_id,
+            session_id=one.row.session_id,
+            message_id=one.row.id,
+            score=round(one.score, 6),
+            snippet=snippet(one.title or searched_text(one.row), parsed),
+            by_title=one.title is not None,
         )
-        for _place_of, score, row in best
+        for one in best
     )
     return SearchResult(hits=hits, complete=not stopped, note=stopped or "searched row by row, without an index")

@@ -146,6 +146,7 @@ class SessionSearch:
             matched_role=anchor.role,
             snippet=hit.snippet,
             score=hit.score,
+            by_title=hit.by_title,
             messages=show(rows, most=most, anchor=anchor.id),
             messages_before=near.count_before(first),
             messages_after=near.count_after(last),

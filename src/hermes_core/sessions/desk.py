@@ -98,11 +98,18 @@ class SessionDesk:
 
     def principal(self, source: SessionSource) -> Principal:
         """Return on whose behalf a message from ``source`` reads: the terminal is the operator."""
-        from hermes_hookspecs.principal import operator, principal_of
+        from hermes_hookspecs.principal import ADMIN, operator, principal_of
 
         if source.platform == "cli":
             return operator(source.user_name or source.user_id or "")
-        return principal_of(source, shared=self.shared(source))
+        found = principal_of(source, shared=self.shared(source))
+        own = self._settings.platforms.get(source.platform)
+        admins = (own.admins if own is not None else None) or ()
+        if source.user_id not in admins and source.user_id_alt not in admins:
+            return found
+        import attrs
+
+        return attrs.evolve(found, roles=found.roles | {ADMIN})
 
     # --- routes
 

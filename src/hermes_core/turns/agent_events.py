@@ -76,7 +76,14 @@ _EVENTS: Mapping[type, Mapping[str, Check]] = {
         "finish_reason": _MAYBE_TEXT,
         "token_count": _COUNT,
     },
-    ToolResult: {"call_id": _TEXT, "name": _TEXT, "content": _TEXT, "token_count": _COUNT},
+    ToolResult: {
+        "call_id": _TEXT,
+        "name": _TEXT,
+        "content": _TEXT,
+        "token_count": _COUNT,
+        "outcome": _TEXT,
+        "duration_ms": _COUNT,
+    },
     Progress: {"label": _TEXT},
     UsageReport: {"usage": (_is_usage, "a Usage")},
 }

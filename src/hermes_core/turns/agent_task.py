@@ -83,6 +83,11 @@ class AgentTask:
         elif self._error is not None:
             raise self._error
 
+    def allow(self, seconds: float) -> None:
+        """Let the step that runs take at least so many seconds from now."""
+        if self._due is not None:
+            self._due = max(self._due, self._loop.time() + seconds)
+
     async def end(self) -> None:
         """Cancel the steps if they run, and wait until they have ended; give them up where they do not in time."""
         task, was_over, self._is_over = self._task, self._is_over, True

@@ -18,13 +18,18 @@ from hermes_core.config.sections import CompressionSettings
 from hermes_core.context.attachments import TurnFiles
 from hermes_core.context.compression import Compressor, load_context
 from hermes_core.context.telling import tell_repairs
+from hermes_core.context.toolset import freeze_tools, tools_of
 from hermes_core.context.window import make_window
 from hermes_core.faultpoints import reach
 from hermes_core.leases import holder_lives
 from hermes_core.search.history import SearchingHistory
 from hermes_core.settling import settled
 from hermes_core.turns.answering import ToTheWaiter
+from hermes_core.turns.approvals import TurnApprovals
+from hermes_core.turns.hearing import tell_of_jobs, unheard_jobs
+from hermes_core.turns.jobs import TurnJobs
 from hermes_core.turns.leftovers import Leftovers
+from hermes_core.turns.loading import Loading, Means
 from hermes_core.turns.overflow import AgentWithSecondTry
 from hermes_core.turns.presence import Presence
 from hermes_core.turns.run import TurnRun
@@ -47,8 +52,8 @@ if TYPE_CHECKING:
     from hermes_core.turns.answering import Answering
     from hermes_core.turns.run import Ended
     from hermes_core.turns.waker import LocalWaker
+    from hermes_hookspecs.approvals import Approval
     from hermes_hookspecs.clock import Clock
-    from hermes_hookspecs.errors import ContextOverflow
     from hermes_hookspecs.ids import InboxId
     from hermes_hookspecs.inbox import InboxDraft, InboxItem
     from hermes_hookspecs.operations import Begun
@@ -69,7 +74,8 @@ class TurnRequest:
 
     Attributes:
         draft: its inbox row, routed and redacted. principal: on whose behalf the agent reads.
-        on_event: told each event of the agent. on_wait: told, in words, who is in the way.
+        on_event: told each event of the agent. on_wait: told, in words, who is in the way. on_approval: told each
+            request that somebody has to answer; ``None`` where nobody can be asked.
     """
 
     draft: InboxDraft
@@ -80,6 +86,7 @@ class TurnRequest:
     commands: tuple[tuple[str, str], ...] = ()
     on_event: Callable[[AgentEvent], None] | None = None
     on_wait: Callable[[str], None] | None = None
+    on_approval: Callable[[Approval], None] | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -89,7 +96,8 @@ class Conduct:
     Attributes:
         source: where it was asked. principal: on whose behalf the agent reads. answering: where its answer goes.
         steered: messages that come meanwhile are put into it, if the agent says that it ``steers``.
-        shared: with the names of their senders.
+        shared: with the names of their senders. on_approval: as in :class:`TurnRequest`; one whose sender does not
+            wait is told by a delivery.
     """
 
     agent: Agent
@@ -99,6 +107,7 @@ class Conduct:
     tools: Mapping[str, Tool] = attrs.field(factory=dict)
     commands: tuple[tuple[str, str], ...] = ()
     on_event: Callable[[AgentEvent], None] | None = None
+    on_approval: Callable[[Approval], None] | None = None
     steered: bool = False
     shared: bool = False
 
@@ -126,6 +135,7 @@ class TurnEngine:
         index: Callable[[], SearchIndex] | None = None,
         compression: CompressionSettings | None = None,
         files: Callable[[], AttachmentStore | None] = lambda: None,
+        approval_timeout_s: float = 900.0,
     ) -> None:
         self._max_waiting = max_waiting
         settings = CompressionSettings() if compression is None else compression
@@ -143,6 +153,7 @@ class TurnEngine:
             cleanup_s=cleanup_s,
             recovery_attempts=recovery_attempts,
             files=files,
+            approval_timeout_s=approval_timeout_s,
         )
 
     async def run(self, request: TurnRequest) -> TurnResult:
@@ -159,7 +170,7 @@ class TurnEngine:
             raise ValueError("a message that waits names its waiter and its lineage")
         around = self.around
         session = await asyncio.wrap_future(around.store.submit_read(lambda reader: _spoken_in(reader, request)))
-        snapshot = self.snapshot(session, request.entry, request.agent)
+        snapshot = self.snapshot(session, request.entry, request.agent, request.tools)
         await around.leftovers.write()
         inbox_id = await self._accept(request.draft)
         wait = TurnWait(
@@ -185,6 +196,7 @@ class TurnEngine:
             tools=request.tools,
             commands=request.commands,
             on_event=request.on_event,
+            on_approval=request.on_approval,
         )
         ended = await self.conduct(begun, conduct)
         entry = attrs.evolve(
@@ -212,9 +224,21 @@ class TurnEngine:
         if how.steered and begun.items and getattr(how.agent, "steers", False):
             wheel = SteeringWheel(around, _fence_of(begun), begun.items[0], shared=how.shared)
         run = TurnRun(around, begun, how.answering, on_event=how.on_event, steering=wheel)
-        loading = _Loading(self, begun, how, wheel)
+        loading = Loading(self, begun, how, _fence_of(begun), self._means(begun, how, run, wheel))
         ended = await run.through(AgentWithSecondTry(how.agent, loading.shorter), loading.first)
         return attrs.evolve(ended, turn=attrs.evolve(ended.turn, session_id=loading.session.id))
+
+    def _means(self, begun: Begun, how: Conduct, run: TurnRun, wheel: SteeringWheel | None) -> Means:
+        around, fence = self.around, _fence_of(begun)
+        item = None if how.answering.waits or not begun.items else begun.items[-1]
+        approvals = None
+        if item is not None or how.on_approval is not None:
+            approvals = TurnApprovals(
+                around, begun.turn, fence, how.source, item=item, on_approval=how.on_approval, patience=run
+            )
+            run.asks_through(approvals)
+        jobs = TurnJobs(around, fence, how.source, begun.turn.session_key or "")
+        return Means(steering=wheel, approvals=approvals, patience=run, jobs=jobs)
 
     async def _accept(self, draft: InboxDraft) -> InboxId:
         operation = Accept(drafts=(draft,), now=draft.accepted_at, max_waiting=self._max_waiting)
@@ -251,22 +275,34 @@ class TurnEngine:
         opener = self.around.opener
         return await opener.open(items, session=session, principal=principal, history=history, taken=taken)
 
-    def snapshot(self, session: Session, entry: SessionEntry, agent: Agent) -> Snapshot | None:
+    def snapshot(
+        self, session: Session, entry: SessionEntry, agent: Agent, tools: Mapping[str, Tool]
+    ) -> Snapshot | None:
         """Return what a session's first turn freezes; asked of the plugins only where nothing is frozen yet."""
         if session.model is not None or session.system_prompt is not None:
             return None
         parts = self.around.hooks.system_prompt_parts(entry)
-        return Snapshot(model=agent.model or agent.name, system_prompt="\n\n".join(parts) or None)
+        return Snapshot(
+            model=agent.model or agent.name,
+            model_config=freeze_tools(tools),
+            system_prompt="\n\n".join(parts) or None,
+        )
 
     async def load(self, begun: Begun, how: Conduct) -> Context:
         """Return the context of a turn that has begun, compressed where it is time.
 
         :raises LeaseLost: the lease was taken while the process stood still.
         """
-        context = await asyncio.wrap_future(self.around.store.submit_read(lambda reader: _said(reader, begun)))
+        around, fence = self.around, _fence_of(begun)
+        lineage_id = begun.turn.lineage_id
+        read = around.store.submit_read(lambda reader: (_said(reader, begun), unheard_jobs(around, reader, lineage_id)))
+        context, jobs = await asyncio.wrap_future(read)
+        if jobs:
+            await tell_of_jobs(around, fence, jobs)
+            context = await asyncio.wrap_future(around.store.submit_read(lambda reader: _said(reader, begun)))
         return await self.compressor.before_load(_fence_of(begun), context, how.agent)
 
-    def turn_context(self, begun: Begun, how: Conduct, wheel: SteeringWheel | None, context: Context) -> TurnContext:
+    def turn_context(self, begun: Begun, how: Conduct, means: Means, context: Context) -> TurnContext:
         """Return what the agent is to see; everything in it is a copy."""
         principal = how.principal
         window = make_window(context.session, context.rows, begun.turn)
@@ -281,37 +317,14 @@ class TurnEngine:
             text="\n".join(item.text for item in begun.items),
             attachments=tuple(one for row in begun.rows for one in row.attachments),
             history=SearchingHistory(self.around.store, self._index, principal, context.session.lineage_id),
-            tools=how.tools,
+            tools=tools_of(context.session.model_config, how.tools),
             commands=how.commands,
-            steering=wheel,
+            steering=means.steering,
+            approvals=means.approvals,
+            patience=means.patience,
+            jobs=means.jobs,
             files=TurnFiles(self.around.files(), hashes),
         )
-
-
-class _Loading:
-    """What one turn's agent is given: the context, and a shorter one when that is too long for its model."""
-
-    def __init__(self, engine: TurnEngine, begun: Begun, how: Conduct, wheel: SteeringWheel | None) -> None:
-        self._engine = engine
-        self._begun = begun
-        self._how = how
-        self._wheel = wheel
-        self.session = begun.session
-
-    async def first(self) -> TurnContext:
-        """Load."""
-        return self._turn(await self._engine.load(self._begun, self._how))
-
-    async def shorter(self, error: ContextOverflow) -> TurnContext | None:
-        """Compress, whatever the policies say; ``None`` where nothing can go."""
-        context = await self._engine.compressor.after_overflow(
-            _fence_of(self._begun), self.session, self._how.agent, error.limit_tokens
-        )
-        return None if context is None else self._turn(context)
-
-    def _turn(self, context: Context) -> TurnContext:
-        self.session = context.session
-        return self._engine.turn_context(self._begun, self._how, self._wheel, context)
 
 
 def _fence_of(begun: Begun) -> Fence:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hermes_core.context.opening import Opened
+    from hermes_core.outbox.streams import Following
     from hermes_core.turns.engine import TurnEngine
     from hermes_core.turns.queue import LineageQueue, QueueLook
     from hermes_core.turns.serving import Serving
@@ -97,6 +98,8 @@ class LineageWork:
         if hold_s > 0:
             await waiter.wait(hold_s)
             return True
+        if batch and await self._serving.fetch(batch, self._queue.lineage_id):
+            return True  # their rows are others now
         if not batch or look.is_held:
             self.stands_behind = look.oldest is not None and not self._serving.serves(look.oldest)
             if look.oldest is not None and not batch:
@@ -129,19 +132,21 @@ class LineageWork:
         """Begin with a batch, if it still is its turn, and run to the end; how it ended is in the store."""
         serving, first = self._serving, batch[0]
         shared = serving.desk.shared(first.source)
-        snapshot = self._engine.snapshot(tip, _entry(lineage, first, shared=shared), serving.agent)
+        snapshot = self._engine.snapshot(tip, _entry(lineage, first, shared=shared), serving.agent, serving.tools)
         principal = serving.desk.principal(first.source)
         self._opened = await self._engine.open(batch, tip, principal, taken=self._opened)
         operation = self._queue.begin(
             look, batch, holder=serving.holder(first), shared=shared, snapshot=snapshot, opened=self._opened
         )
         self.in_turn = True
+        following: Following | None = None
         try:
             reach("begin.before")
             begun = await settled(self._around.store.perform(operation))
             reach("begin.stored")
             if not isinstance(begun, Begun):
                 return  # somebody was quicker, or the queue has changed: the next look tells
+            following = serving.follow(begun.items[-1].source, lineage.id, begun.items[0].id)
             conduct = Conduct(
                 agent=serving.agent,
                 source=first.source,
@@ -151,6 +156,7 @@ class LineageWork:
                 commands=serving.commands,
                 steered=serving.policy(first) == "steer",
                 shared=shared,
+                on_event=None if following is None else following.event,
             )
             await self._engine.conduct(begun, conduct)
         except StorageError:
@@ -158,6 +164,8 @@ class LineageWork:
         except HermesError as error:
             _log.info("a turn of %s ended early: %s", self._queue.lineage_id, error)
         finally:
+            if following is not None:
+                await settled(following.close())
             self.in_turn = False
             self._around.waker.wake(outbox_topic(first.entrance))
 

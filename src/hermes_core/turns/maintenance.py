@@ -15,6 +15,7 @@ import attrs
 from hermes_core.context.compression import Context, load_context, view_of
 from hermes_core.context.rest import note_rest
 from hermes_core.context.views import earlier_view
+from hermes_core.faultpoints import reach
 from hermes_core.leases import dead_stamp
 from hermes_core.settling import settled
 from hermes_hookspecs.errors import LeaseBusy, LeaseLost, SessionNotFound
@@ -110,10 +111,12 @@ class MaintenanceTurns:
         fence = await self._begin(lineage_id, holder)
         wanted = _finishing(operation(fence))
         try:
+            reach("compress.before")
             if control_id is None:
                 await settled(store.perform(wanted))
             else:
                 await settled(store.perform(Control(inbox_id=control_id, effect=wanted, now=clock.now())))
+            reach("compress.stored")
         except BaseException:
             with suppress(LeaseLost):  # it was made after all, or somebody took the lease
                 await settled(store.perform(Finish(fence=fence, outcome=DONE, now=clock.now(), touch=False)))
@@ -176,22 +179,24 @@ class MaintenanceTurns:
 
     def _earlier(
         self, reader: StoreReader, lineage_id: LineageId
-    ) -> tuple[Context, tuple[MessageId, MessageDraft | None] | None]:
+    ) -> tuple[Context, tuple[MessageId | None, MessageDraft | None] | None]:
         """Return the context of the tip, and what it was before its last compression."""
         context = self._free_context(reader, lineage_id)
         target = earlier_view(reader.segments(lineage_id, operator()))
         return context, None if target is None else self._view(reader, target)
 
-    def _view(self, reader: StoreReader, target: Session) -> tuple[MessageId, MessageDraft | None] | None:
+    def _view(self, reader: StoreReader, target: Session) -> tuple[MessageId | None, MessageDraft | None] | None:
         """Return first row and summary of a session's context."""
         own = reader.messages(target.lineage_id, operator(), session_id=target.id, limit=1)
         summary = next((row for row in own if row.kind == KIND_SUMMARY), None)
         draft = None if summary is None else self._again(summary)
-        if target.kept_from is not None:
+        if target.kept_from is not None and (summary is None or target.kept_from != summary.id):
             return target.kept_from, draft
         rows = load_context(reader, target).rows
         first = next((row for row in rows if row.role != TOOL and row.kind != KIND_SUMMARY), None)
-        return None if first is None else (first.id, draft)
+        if first is None:
+            return None if draft is None else (None, draft)
+        return first.id, draft
 
     def _again(self, summary: Message) -> MessageDraft:
         now = self._around.clock.now()

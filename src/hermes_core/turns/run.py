@@ -13,21 +13,26 @@ from hermes_core.plugins.stages import one_line
 from hermes_core.settling import settled
 from hermes_core.turns.agent_events import assistant_draft, result_draft
 from hermes_core.turns.agent_task import AgentTask
+from hermes_core.turns.ledger import CallLedger
 from hermes_core.turns.renewal import Renewal
+from hermes_hookspecs.audit import RUNNING
 from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StorageError
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
-from hermes_hookspecs.operations import Append, Finish, RecordUsage
+from hermes_hookspecs.operations import Append, Finish, RecordAudit, RecordUsage
 from hermes_hookspecs.ports.agent import AssistantStep, TextDelta, ToolResult, UsageReport
 from hermes_hookspecs.turns import DONE, FAILED, STOPPED, Fence
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from hermes_core.turns.answering import Answering
+    from hermes_core.turns.approvals import TurnApprovals
     from hermes_core.turns.steering import SteeringWheel
     from hermes_core.turns.surroundings import Surroundings
+    from hermes_hookspecs.audit import AuditEntry
+    from hermes_hookspecs.ids import ApprovalId, MessageId
     from hermes_hookspecs.messages import ToolCall
-    from hermes_hookspecs.operations import Begun
+    from hermes_hookspecs.operations import Begun, Operation
     from hermes_hookspecs.ports.agent import Agent, AgentEvent, TurnContext
     from hermes_hookspecs.turns import Turn, Usage
 
@@ -70,6 +75,11 @@ class TurnRun:
         self._leftovers = around.leftovers
         self._answering = answering
         self._steering = steering
+        self._steps: AgentTask | None = None
+        self._approvals: TurnApprovals | None = None
+        self._ledger = CallLedger(around, begun.turn, self._asked_for)
+        self._notes: tuple[AuditEntry, ...] = ()
+        self._unwritten: list[AuditEntry] = []
         self._open: dict[str, ToolCall] = {}
         self._turn = begun.turn
         self._version = begun.version
@@ -79,12 +89,24 @@ class TurnRun:
         self._answer = ""
         self._usage: list[Usage] = []
 
+    def allow(self, seconds: float) -> None:
+        """Let the agent give no sign of life for so many seconds (:class:`~hermes_hookspecs.ports.agent.Patience`)."""
+        if self._steps is not None:
+            self._steps.allow(seconds)
+
+    def asks_through(self, approvals: TurnApprovals) -> None:
+        """Say who is asked for calls of dangerous tools."""
+        self._approvals = approvals
+
+    def _asked_for(self, call_id: str) -> ApprovalId | None:
+        return None if self._approvals is None else self._approvals.asked_for(call_id)
+
     async def through(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> Ended:
         """Load, run ``agent``, store, finish.
 
         :raises AgentFailed: the agent, or loading, raised. :raises LeaseLost: somebody took the lease.
         """
-        steps = AgentTask(
+        steps = self._steps = AgentTask(
             agent,
             self._turn.id,
             take=self._take,
@@ -96,7 +118,7 @@ class TurnRun:
             return await self._finish(DONE)
         except LeaseLost:
             try:
-                await self._keep_usage()
+                await self._keep_records()
             finally:
                 self._tell(STOPPED, "the lease was lost")
             raise
@@ -134,13 +156,17 @@ class TurnRun:
             self._held.append(assistant_draft(event, self._clock.now()))
             if event.tool_calls:
                 self._open = {call.id: call for call in event.tool_calls}
-                await self._flush()
+                self._notes = self._ledger.asked(event)
+                self._ledger.stored((await self._flush())[-1])
             elif event.content:
                 self._answer = event.content
         elif isinstance(event, ToolResult):
-            self._held.append(result_draft(event, self._clock.now()))
             await self._flush()
+            self._held.append(result_draft(event, self._clock.now()))
+            self._notes = self._ledger.answered(event)
+            stored = await self._flush()
             self._open.pop(event.call_id, None)
+            await self._ledger.tell(stored[-1])
             if self._steering is not None and not self._open:
                 await self._steering.turn()
         elif isinstance(event, UsageReport):
@@ -159,16 +185,20 @@ class TurnRun:
             self._on_event = None
             _log.warning("the listener of turn %s failed and is told nothing more: %s", self._turn.id, one_line(error))
 
-    async def _flush(self) -> None:
-        """Store what is held back; only then may the agent go on."""
+    async def _flush(self) -> Sequence[MessageId]:
+        """Store what is held back, and what is noted of calls; only then may the agent go on. Return the rows."""
         if not self._held:
-            return
+            return ()
         drafts, self._held = tuple(self._held), []
+        notes, self._notes = self._notes, ()
+        self._unwritten += [note for note in notes if note.outcome != RUNNING]  # what did not run needs no note
         reach("step.before")
-        operation = Append(fence=self._fence, drafts=drafts, now=self._clock.now())
-        await settled(self._store.perform(operation))
+        operation = Append(fence=self._fence, drafts=drafts, now=self._clock.now(), audit=notes)
+        stored = await settled(self._store.perform(operation))
+        self._unwritten.clear()
         reach("result.stored" if drafts[0].role == TOOL else "step.stored")
         await asyncio.sleep(0)  # a cancellation is felt here, before the agent runs what stands behind its step
+        return stored
 
     # --- the end
 
@@ -218,7 +248,7 @@ class TurnRun:
             await self._end_with(operation)
         except LeaseLost:
             reason = "the lease was lost"
-            await self._keep_usage()
+            await self._keep_records()
         finally:
             self._tell(outcome, reason)
 
@@ -240,14 +270,17 @@ class TurnRun:
             _log.warning("turn %s ends without its last rows and usage: %s", self._turn.id, one_line(error))
             await self._end_with(attrs.evolve(operation, drafts=operation.drafts[-1:], usage=()))
 
-    async def _keep_usage(self) -> None:
-        """Record what a turn used although its lease is gone: tokens were spent, whoever has the lineage now."""
-        for usage in self._usage:
-            operation = RecordUsage(turn_id=self._turn.id, usage=usage, now=self._clock.now())
+    async def _keep_records(self) -> None:
+        """Record what a turn used and did although its lease is gone: it was done, whoever has the lineage now."""
+        turn_id, now = self._turn.id, self._clock.now()
+        late: list[Operation[None]] = [RecordUsage(turn_id=turn_id, usage=usage, now=now) for usage in self._usage]
+        if self._unwritten:
+            late.append(RecordAudit(turn_id=turn_id, entries=tuple(self._unwritten), now=now))
+        for operation in late:
             try:
                 await settled(self._store.perform(operation))
             except HermesError as error:
-                _log.warning("what turn %s used is not recorded: %s", self._turn.id, one_line(error))
+                _log.warning("what turn %s used or did is not recorded: %s", turn_id, one_line(error))
 
     def _tell(self, outcome: str, reason: str) -> Turn:
         self._turn = attrs.evolve(self._turn, outcome=outcome, reason=reason, ended_at=self._clock.now())
@@ -256,7 +289,7 @@ class TurnRun:
 
 
 def _sum(usages: list[Usage]) -> Usage | None:
-    """Return the sum of several reports; a number that nobody reported stays unknown."""
+    """Return the sum of several reports: tokens as far as they were reported, a cost only where all had one."""
     from hermes_hookspecs.turns import Usage
 
     if not usages:
@@ -266,12 +299,13 @@ def _sum(usages: list[Usage]) -> Usage | None:
         known = [value for value in (getattr(one, name) for one in usages) if value is not None]
         return sum(known) if known else None
 
-    costs = [one.estimated_cost_usd for one in usages if one.estimated_cost_usd is not None]
+    costs = [one.estimated_cost_usd for one in usages]
+    known = [cost for cost in costs if cost is not None]
     return Usage(
         model=usages[-1].model,
         input_tokens=total("input_tokens"),
         output_tokens=total("output_tokens"),
         cache_read_tokens=total("cache_read_tokens"),
         cache_write_tokens=total("cache_write_tokens"),
-        estimated_cost_usd=sum(costs) if costs else None,
+        estimated_cost_usd=sum(known) if len(known) == len(costs) else None,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core.inbox.door import entrance_of, waiting_draft
 from hermes_core.leases import holder_here
+from hermes_core.turns.default_agent import default_agent
 from hermes_core.turns.engine import TurnEngine, TurnRequest
 from hermes_core.turns.functions import FunctionAgent
 from hermes_core.turns.sweeping import DeadTurnSweep
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hermes_core.sessions.desk import SessionDesk
     from hermes_core.turns.maintenance import MaintenanceTurns
     from hermes_core.turns.waker import LocalWaker
+    from hermes_hookspecs.approvals import Approval
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.messages import Attachment
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.turns import LeaseHolder
 
 __all__ = ["TurnService"]
-
-DEFAULT_AGENT = "recall"
-"""Who answers where nothing is configured."""
 
 
 class TurnService:
@@ -86,7 +85,13 @@ class TurnService:
             index=self._index,
             compression=self._settings.compression,
             files=self._files,
+            approval_timeout_s=self._settings.agent.approval_timeout_s,
         )
+
+    def close(self) -> None:
+        """End what runs beside turns."""
+        if "engine" in self.__dict__:
+            self.engine.around.close()
 
     @cached_property
     def maintenance(self) -> MaintenanceTurns:
@@ -131,6 +136,7 @@ class TurnService:
         agent: Agent | str | Callable[..., object] | None,
         on_event: Callable[[AgentEvent], None] | None,
         on_wait: Callable[[str], None] | None,
+        on_approval: Callable[[Approval], None] | None = None,
         attachments: tuple[Attachment, ...] = (),
     ) -> TurnResult:
         """Accept, wait, run, answer; errors as :meth:`TurnEngine.run` raises them."""
@@ -158,6 +164,7 @@ class TurnService:
             commands=self.command_names(),
             on_event=on_event,
             on_wait=on_wait,
+            on_approval=on_approval,
         )
         return await self.engine.run(request)
 
@@ -184,7 +191,7 @@ class TurnService:
                 return FunctionAgent(wanted)
             raise TypeError("an agent is a name, a function, or an object with run()")
         agents = self._hooks.agents()
-        name = wanted or self._settings.agent.runner or DEFAULT_AGENT
+        name = wanted or self._settings.agent.runner or default_agent(agents)
         if name not in agents:
             known = ", ".join(sorted(agents)) or "none"
             origin = None if wanted else self._settings.origins.get("agent.runner", "default")

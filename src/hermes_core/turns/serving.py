@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hermes_core.context.fetching import nothing_to_fetch
 from hermes_core.leases import holder_here
 from hermes_core.turns.presence import door
 from hermes_core.turns.queue import same_address
 from hermes_hookspecs.inbox import MESSAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from hermes_core.config.sections import Settings
+    from hermes_core.outbox.streams import Following
     from hermes_core.sessions.desk import SessionDesk
     from hermes_core.turns.queue import QueueLook
-    from hermes_hookspecs.ids import InboxId, SessionKey
+    from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.ports.agent import Agent, Tool
-    from hermes_hookspecs.source import Entrance
+    from hermes_hookspecs.source import Entrance, SessionSource
     from hermes_hookspecs.turns import LeaseHolder
 
 __all__ = ["Serving"]
@@ -37,7 +39,9 @@ class Serving:
     Attributes:
         run_control: runs a command's row and returns its reply, ``""`` for none; runs an effect once, however often
             it is called. waits_its_turn: whether a command's row has to wait like a message. overtakes: whether it
-            goes before older commands that wait or do not end.
+            goes before older commands that wait or do not end. follow: of where an answer goes, its lineage and the
+            oldest message that it answers, returns who shows readers what becomes of it; ``None`` for nobody.
+        fetch: fetches what came with messages of a lineage; says whether it changed their rows.
     """
 
     entrances: tuple[Entrance, ...]
@@ -49,6 +53,8 @@ class Serving:
     run_control: Callable[[InboxItem], Awaitable[str]]
     waits_its_turn: Callable[[InboxItem], bool]
     overtakes: Callable[[InboxItem], bool]
+    follow: Callable[[SessionSource, LineageId, InboxId], Following | None] = lambda *_: None
+    fetch: Callable[[Sequence[InboxItem], LineageId], Awaitable[bool]] = nothing_to_fetch
 
     def serves(self, item: InboxItem) -> bool:
         """Return whether this process answers a message: its entrance is served, and nobody else waits for it."""

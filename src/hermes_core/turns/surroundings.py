@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_core.hooks import Hooks
+    from hermes_core.turns.jobs import JobRunner
     from hermes_core.turns.leftovers import Leftovers
     from hermes_core.turns.presence import Presence
     from hermes_core.turns.queue import LeaseTimes
@@ -35,7 +36,7 @@ class Surroundings:
         inactivity_s: seconds without a sign of life after which an agent is given up.
         cleanup_s: seconds for which an agent may clean up when its turn ends without it.
         recovery_attempts: retries of an interrupted turn. files: where the bytes of attachments are,
-            ``None`` for nowhere.
+            ``None`` for nowhere. approval_timeout_s: seconds for which a request for approval is open.
     """
 
     store: Store
@@ -49,6 +50,22 @@ class Surroundings:
     cleanup_s: float
     recovery_attempts: int
     files: Callable[[], AttachmentStore | None] = lambda: None
+    approval_timeout_s: float = 900.0
+    _runners: list[JobRunner] = attrs.field(factory=list, init=False)
+
+    @property
+    def jobs(self) -> JobRunner:
+        """Return what runs the background jobs of this process."""
+        if not self._runners:
+            from hermes_core.turns.jobs import JobRunner
+
+            self._runners.append(JobRunner(self))
+        return self._runners[0]
+
+    def close(self) -> None:
+        """End what runs beside turns. Blocks for seconds at most."""
+        for runner in self._runners:
+            runner.close()
 
     @property
     def opener(self) -> Opener:

@@ -60,14 +60,23 @@ class Worker:
     """Serves entrances until it is cancelled. One instance, one run.
 
     :param parallel: most turns at a time. drain_s: how long turns may go on once it is cancelled.
+    :param slots: where several workers share the bound on turns; ``None`` for one of its own.
     """
 
-    def __init__(self, engine: TurnEngine, serving: Serving, *, parallel: int, drain_s: float) -> None:
+    def __init__(
+        self,
+        engine: TurnEngine,
+        serving: Serving,
+        *,
+        parallel: int,
+        drain_s: float,
+        slots: asyncio.Semaphore | None = None,
+    ) -> None:
         self._engine = engine
         self._around = engine.around
         self._serving = serving
         self._drain_s = drain_s
-        self._slots = asyncio.Semaphore(parallel)
+        self._slots = asyncio.Semaphore(parallel) if slots is None else slots
         self._works: dict[LineageId, tuple[asyncio.Task[None], LineageWork]] = {}
         self._controls: dict[SessionKey, tuple[asyncio.Task[None], ControlWork]] = {}
         self._urgent: dict[SessionKey, tuple[asyncio.Task[None], ControlWork]] = {}

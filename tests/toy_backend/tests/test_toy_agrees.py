@@ -15,6 +15,8 @@ memory = pytest.importorskip("hermes_core.storage.memory", reason="the oracle is
 
 
 class ToyAgainstMemory(StoreMachine):
+    takes_back = False
+
     def new_store(self):
         self.folder = tempfile.TemporaryDirectory()
         return ToyBackend().open(StoreOptions(path=Path(self.folder.name) / "state.db", durability="normal"))

@@ -47,6 +47,10 @@ class TestToyStore(StorageSuite):
         yield store
         store.close()
 
+    @pytest.mark.xfail(strict=True, reason="the toy keeps at least one row of a context")
+    def test_where_nothing_stays_the_context_begins_with_the_summary(self, store, scene):
+        super().test_where_nothing_stays_the_context_begins_with_the_summary(store, scene)
+
 
 def test_the_plugin_brings_the_backend():
     from hermes_toy_store.plugin import ToyStorePlugin

@@ -10,13 +10,17 @@ them; one that carries a *fence* or an *expected* value is refused the second ti
 
 from __future__ import annotations
 
+from hermes_hookspecs.operations.approvals import AnswerApproval, AskApproval
+from hermes_hookspecs.operations.audit import RecordAudit
 from hermes_hookspecs.operations.compression import COMPRESSION, UNCOMPRESSION, Compress, Compressed
 from hermes_hookspecs.operations.hiding import Hid, Hide
 from hermes_hookspecs.operations.inbox import (
     Accept,
+    Attach,
     Control,
     Withdraw,
 )
+from hermes_hookspecs.operations.jobs import CancelJob, EndJob, StartJob, TellJobs
 from hermes_hookspecs.operations.lineages import (
     BindRoute,
     Claim,
@@ -66,12 +70,16 @@ __all__ = [
     "COMPRESSION",
     "UNCOMPRESSION",
     "Accept",
+    "AnswerApproval",
     "Append",
+    "AskApproval",
+    "Attach",
     "Begin",
     "BeginResult",
     "Begun",
     "BindRoute",
     "Busy",
+    "CancelJob",
     "Changed",
     "Claim",
     "ClaimDelivery",
@@ -83,6 +91,7 @@ __all__ = [
     "Deleted",
     "Deliver",
     "DropDelivery",
+    "EndJob",
     "FailDelivery",
     "Finish",
     "Finished",
@@ -96,6 +105,7 @@ __all__ = [
     "NothingWaiting",
     "Operation",
     "PutState",
+    "RecordAudit",
     "RecordUsage",
     "ReleaseRoute",
     "Released",
@@ -107,7 +117,9 @@ __all__ = [
     "SetFlags",
     "Snapshot",
     "SplitDelivery",
+    "StartJob",
     "Sweep",
     "Swept",
+    "TellJobs",
     "Withdraw",
 ]

@@ -10,6 +10,7 @@ from hermes_hookspecs.operations.operation import Operation
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import LineageId, MessageId, SessionId
+    from hermes_hookspecs.state import StateUpdate
     from hermes_hookspecs.turns import Fence
 
 __all__ = ["Hid", "Hide"]
@@ -40,9 +41,12 @@ class Hide(Operation[Hid]):
     Attributes:
         fence: of a turn; one without an agent, usually. last: ``None`` for all behind ``first``.
         show: the rows are shown again. finish: the turn ends with this, done, and the lease is free.
+        swap: first and last of rows that are changed the other way: what stands in the place of the others.
+        state: what its caller has to remember of it, written in the same transaction.
 
     :raises LeaseLost: the token is no longer the lineage's; nothing was written.
     :raises IllegalMessage: calls of the turn wait for their results; nothing was written.
+    :raises Conflict: an expected version of the state did not fit; nothing was written.
     """
 
     fence: Fence
@@ -51,3 +55,5 @@ class Hide(Operation[Hid]):
     last: MessageId | None = None
     show: bool = False
     finish: bool = False
+    swap: tuple[MessageId, MessageId] | None = None
+    state: tuple[StateUpdate, ...] = ()

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
         ControlOutcome,  # noqa: F401 - as above
         InboxDraft,
     )
+    from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.state import StateUpdate
 
 __all__ = [
     "Accept",
+    "Attach",
     "Control",
     "Withdraw",
 ]
@@ -49,6 +51,20 @@ class Accept(Operation["tuple[AcceptResult, ...]"]):
 
 
 @attrs.frozen(kw_only=True)
+class Attach(Operation[bool]):
+    """Write down what was fetched of a message that waits; return whether it still waited. Idempotent.
+
+    Attributes:
+        attachments: all of the row's, in their order: with hash and size, or with the text that stands for one that
+            there is no use in fetching again.
+    """
+
+    inbox_id: InboxId
+    attachments: tuple[Attachment, ...]
+    now: int
+
+
+@attrs.frozen(kw_only=True)
 class Withdraw(Operation[int]):
     """Take back pending rows whose entrance leaves; return how many were still pending."""
 
@@ -64,8 +80,8 @@ class Control(Operation["ControlOutcome"]):
     the row done; a row without a reply to send is settled by ``settle``.
 
     Attributes:
-        effect: ``ReleaseRoute``, ``BindRoute``, ``Revoke``, ``Rename`` or ``SetFlags``; ``None`` for a command that
-            changes nothing here.
+        effect: ``ReleaseRoute``, ``BindRoute``, ``Revoke``, ``Rename``, ``SetFlags``, ``Compress``,
+            ``Hide`` or ``AnswerApproval``; ``None`` for a command that changes nothing here.
         settle: nothing will be delivered for it: the row is done at once.
 
     :raises Conflict: the row is no control row, or was withdrawn or superseded. :raises HermesError: of the effect;

@@ -10,12 +10,14 @@ from hermes_hookspecs.operations.operation import Operation
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId, LineageId, SessionId, SessionKey
+    from hermes_hookspecs.messages import MessageDraft
     from hermes_hookspecs.principal import Owner
     from hermes_hookspecs.sessions import (
         Lineage,
         SessionEntry,  # noqa: F401 - named in a subscript, which linters do not read
     )
     from hermes_hookspecs.source import KeyPolicy, SessionSource
+    from hermes_hookspecs.state import StateUpdate
     from hermes_hookspecs.turns import LeaseStamp, Turn
 
 __all__ = [
@@ -59,6 +61,8 @@ class GetOrCreate(Operation["SessionEntry"]):
         force_new: do not reuse; the old lineage's tip ends as ``new_session`` when no route leads to it any more.
         touch: moves the lineage's last activity to ``now``.
         bind: make a route; without it the key is only written down as an address.
+        carry: the summary with which the session begins that this makes: its first row, of no turn. Not written
+            where the key leads to a session.
     """
 
     key: SessionKey
@@ -75,6 +79,7 @@ class GetOrCreate(Operation["SessionEntry"]):
     touch: bool = True
     bind: bool = True
     claims: tuple[Claim, ...] = ()
+    carry: MessageDraft | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -123,10 +128,12 @@ class ReleaseRoute(Operation[Released]):
 
     A running turn that this key began is revoked in the same transaction. The tip ends with ``reason`` when no
     other route leads to its lineage. Pending rows of the key older than ``control_id`` (all, when ``None``) are
-    settled as superseded; younger ones wait for the session to come.
+    settled as superseded; younger ones wait for the session to come. What holds for the conversation alone
+    (:data:`~hermes_hookspecs.state.CONVERSATION`) goes when no other route leads to it.
 
     Attributes:
-        title: waits on the route for the session to come. expected: as in :class:`BindRoute`.
+        state: written in the same transaction. title: waits on the route for the session to come.
+        expected: as in :class:`BindRoute`.
         quiet_since: a route is let go of only while it is quiet, else :class:`Conflict`: neither its lineage nor the
             route itself was used later than this (UTC milliseconds), no turn is active, and no message waits there.
     """
@@ -139,6 +146,7 @@ class ReleaseRoute(Operation[Released]):
     expected: LineageId | None = None
     control_id: InboxId | None = None
     quiet_since: int | None = None
+    state: tuple[StateUpdate, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

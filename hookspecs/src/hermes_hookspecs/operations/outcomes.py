@@ -17,6 +17,8 @@ def outcome_of(effect: Operation[object] | None, result: object) -> ControlOutco
 
     :raises ValueError: the operation is none that a control row may have as its effect.
     """
+    from hermes_hookspecs.approvals import Approval
+    from hermes_hookspecs.operations.approvals import AnswerApproval
     from hermes_hookspecs.operations.compression import Compress, Compressed
     from hermes_hookspecs.operations.hiding import Hid, Hide
     from hermes_hookspecs.operations.lineages import BindRoute, Released, ReleaseRoute, Rename, SetFlags
@@ -49,6 +51,6 @@ def outcome_of(effect: Operation[object] | None, result: object) -> ControlOutco
         return ControlOutcome(lineage_id=effect.lineage_id, session_id=result.tip)
     if isinstance(effect, Compress) and isinstance(result, Compressed):
         return ControlOutcome(lineage_id=result.lineage_id, session_id=result.session.id)
-    if isinstance(effect, Hide) and isinstance(result, Hid):
+    if isinstance(effect, Hide | AnswerApproval) and isinstance(result, Hid | Approval):
         return ControlOutcome(lineage_id=result.lineage_id, session_id=result.session_id)
     raise ValueError(f"{type(effect).__name__} is no effect of a control row")

@@ -9,6 +9,7 @@ import attrs
 from hermes_hookspecs.operations.operation import Operation
 
 if TYPE_CHECKING:
+    from hermes_hookspecs.audit import AuditEntry
     from hermes_hookspecs.ids import InboxId, LineageId, MessageId, TurnId
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.messages import Message, MessageDraft
@@ -150,7 +151,8 @@ class Append(Operation["tuple[MessageId, ...]"]):
     """Store rows of the running turn; returns their ids in order. A step is a sign of life: it counts as a renewal.
 
     A result must answer a call of the newest assistant row with calls, once. A draft with an ``inbox_id`` is a
-    steered message: its row must wait in this lineage, is done with this, and belongs to the turn from now on.
+    steered message: its row must wait in this lineage, is done with this, and belongs to the turn from now on. What
+    ``audit`` says of calls is noted as by :class:`~hermes_hookspecs.operations.RecordAudit`, in the same transaction.
 
     :raises LeaseLost: the token is no longer the lineage's; nothing was written.
     :raises IllegalMessage: a row would break the transcript; nothing was written.
@@ -160,6 +162,7 @@ class Append(Operation["tuple[MessageId, ...]"]):
     fence: Fence
     drafts: tuple[MessageDraft, ...]
     now: int
+    audit: tuple[AuditEntry, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -42,6 +42,8 @@ class Swept:
     inbox: int = 0
     outbox: int = 0
     state: int = 0
+    records: int = 0
+    changes: int = 0
     more: bool = False
 
 
@@ -51,7 +53,9 @@ class Sweep(Operation[Swept]):
 
     Gone are inbox rows that were settled before ``inbox_before``, with the identities by which a redelivery is known;
     deliveries that were sent, failed or dropped before ``outbox_before``, with their parts; plugins' state that has
-    expired.
+    expired; what tools did, requests for approval that nobody can answer any more and jobs that have ended, from before
+    ``records_before``; changes of the feed from before ``changes_before``, oldest first, up to the first that something
+    inside the store still waits for.
 
     Attributes:
         limit: most rows of each kind; a bounded step of a longer sweep.
@@ -60,4 +64,6 @@ class Sweep(Operation[Swept]):
     now: int
     inbox_before: int
     outbox_before: int
+    records_before: int = 0
+    changes_before: int = 0
     limit: int = 500

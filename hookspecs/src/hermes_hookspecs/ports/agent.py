@@ -14,6 +14,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from hermes_hookspecs.jobs import Jobs
     from hermes_hookspecs.messages import Attachment, Message, ToolCall
     from hermes_hookspecs.ports.services import AttachmentReader
     from hermes_hookspecs.principal import Principal
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "AgentEvent",
+    "Approvals",
     "AssistantStep",
     "History",
+    "Patience",
     "Progress",
     "Steering",
     "TextDelta",
@@ -63,12 +66,19 @@ class AssistantStep:
 
 @attrs.frozen(kw_only=True)
 class ToolResult:
-    """The result of one call of the newest assistant row."""
+    """The result of one call of the newest assistant row.
+
+    Attributes:
+        outcome: one of :data:`~hermes_hookspecs.audit.CALL_OUTCOMES`, for the audit. duration_ms: of the call alone;
+            ``None`` lets the time since the step be taken.
+    """
 
     call_id: str
     name: str
     content: str
     token_count: int | None = None
+    outcome: str = "answered"
+    duration_ms: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -108,6 +118,25 @@ class Steering(Protocol):
         ...
 
 
+class Approvals(Protocol):
+    """Asks a person: the principal of the turn, or an admin."""
+
+    async def ask(self, call: ToolCall, tool: Tool, turn: TurnContext) -> str | None:
+        """Return ``None`` when the call may be made, else why not. Waits as long as its own limit allows.
+
+        Several may be asked for at a time; each is answered for itself.
+        """
+        ...
+
+
+class Patience(Protocol):
+    """How long a turn may give no sign of life before it is given up."""
+
+    def allow(self, seconds: float) -> None:
+        """Let the step that runs take at least so many seconds from now; never shortens what was allowed."""
+        ...
+
+
 @attrs.frozen(kw_only=True)
 class TurnContext:
     """What an agent gets. Everything is a copy; nothing here writes.
@@ -119,7 +148,8 @@ class TurnContext:
             there in all later turns, and what an agent sends that cannot.
         text: the new user rows' text, joined by line feeds. principal: on whose behalf tools read.
         attachments: of the new user rows, each with its text. files: reads the bytes of what the window names, and
-            of nothing else; ``None`` where none are kept.
+            of nothing else; ``None`` where none are kept. approvals: to be asked before a tool with ``dangerous`` is
+            called; ``None`` where nobody can be. patience: of the turn. jobs: begins work that outlives the turn.
         tools: by name. commands: slash commands of this entrance, ``(name, summary)``.
         steering: to be asked behind each tool result; ``None`` where nobody steers, and for an agent that does not.
     """
@@ -136,6 +166,9 @@ class TurnContext:
     commands: tuple[tuple[str, str], ...] = ()
     steering: Steering | None = None
     files: AttachmentReader | None = None
+    approvals: Approvals | None = None
+    patience: Patience | None = None
+    jobs: Jobs | None = None
 
 
 class Agent(Protocol):
@@ -143,6 +176,10 @@ class Agent(Protocol):
 
     An agent that asks for steered messages behind each tool result has an attribute ``steers`` that is true. Without
     one no message is put into its turns: it would count as answered although the agent never saw it.
+
+    An agent that has to be configured first has an attribute ``ready``, true once it can answer, and ``setup``: one
+    line that says what is missing, ``""`` for nothing. Where ``[agent] runner`` names none, the first one that is
+    ready answers, in order of names; else the built-in ``recall`` does.
     """
 
     name: str

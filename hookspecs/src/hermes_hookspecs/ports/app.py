@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from hermes_hookspecs.ports.contexts import Contexts
+from hermes_hookspecs.ports.desks import HasDesks
+from hermes_hookspecs.ports.gateway import HasGateway
+from hermes_hookspecs.ports.oversight import HasOversight
 from hermes_hookspecs.ports.search import Searching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
+    from hermes_hookspecs.approvals import Approval
     from hermes_hookspecs.cli import CliCommand
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.commands import Command, CommandReply
@@ -22,7 +27,6 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.agent import Agent, AgentEvent
-    from hermes_hookspecs.ports.desks import Care, Maintained, Outbox
     from hermes_hookspecs.ports.platform import ServedEntrance
     from hermes_hookspecs.ports.resets import ResetExplanation
     from hermes_hookspecs.ports.store import Store
@@ -120,7 +124,7 @@ class TurnResult:
     waited_s: float
 
 
-class App(Searching, Contexts, Protocol):
+class App(Searching, Contexts, HasDesks, HasGateway, HasOversight, Protocol):
     """An open profile. Thread-safe; everything that is not ``async`` blocks."""
 
     home: str
@@ -172,6 +176,10 @@ class App(Searching, Contexts, Protocol):
 
     def cli_commands(self) -> Sequence[CliCommand]:
         """Return the command line commands of the loaded plugins."""
+        ...
+
+    def account_folder(self, platform: str, account_id: str) -> Path:
+        """Return the folder of a platform's account, made with mode 0700: for its login, say."""
         ...
 
     # routing
@@ -317,10 +325,13 @@ class App(Searching, Contexts, Protocol):
         agent: Agent | str | Callable[..., object] | None = None,
         on_event: Callable[[AgentEvent], None] | None = None,
         on_wait: Callable[[str], None] | None = None,
+        on_approval: Callable[[Approval], None] | None = None,
         attachments: tuple[Attachment, ...] = (),
     ) -> TurnResult:
         """Do what :meth:`ask` does, on the running loop.
 
+        :param on_approval: told each request for approval, on the loop, to be answered by ``oversight.answer``; where
+            it is ``None`` nobody is asked, and dangerous calls are refused.
         :param on_wait: told, in words, who is in the way, once after ``turns.busy_notice_s``.
         """
         ...
@@ -365,20 +376,6 @@ class App(Searching, Contexts, Protocol):
         :param until_idle: return once nothing of these entrances waits or is due, but behind messages that other
             processes have to answer first.
         """
-        ...
-
-    @property
-    def outbox(self) -> Outbox:
-        """Return the outbox, for people."""
-        ...
-
-    @property
-    def care(self) -> Care:
-        """Return the care of the store."""
-        ...
-
-    def maintain(self) -> Maintained:
-        """Recover, sweep, index: what a gateway does beside its work. Idempotent; blocks for a bounded time."""
         ...
 
     def close(self) -> None:

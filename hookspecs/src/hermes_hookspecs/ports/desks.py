@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.sessions import Lineage
     from hermes_hookspecs.turns import Lease, Turn
 
-__all__ = ["Care", "Examination", "LeaseRow", "Maintained", "Outbox"]
+__all__ = ["Care", "Examination", "HasDesks", "LeaseRow", "Maintained", "Outbox"]
 
 
 class Outbox(Protocol):
@@ -115,9 +115,28 @@ class Care(Protocol):
         ...
 
     def backup(self, target: Path | None = None, *, progress: Callable[[int, int], None] | None = None) -> Path:
-        """Copy the store while it is in use; return where the copy is.
+        """Copy the store while it is in use, and the attachments beside it; return where the copy is.
 
-        :param target: file to make; ``None`` names one in the profile's folder ``backups``.
+        :param target: file to make; ``None`` names one in the profile's folder ``backups``. Attachments are in the
+            folder ``<file>.d``, where a program finds them that opens the copy by its path.
         :raises StorageError: the target exists, or the copy failed; nothing half done is left.
         """
+        ...
+
+
+class HasDesks(Protocol):
+    """The part of the facade that people look after things with."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """Return the outbox, for people."""
+        ...
+
+    @property
+    def care(self) -> Care:
+        """Return the care of the store."""
+        ...
+
+    def maintain(self) -> Maintained:
+        """Recover, sweep, index: what a gateway does beside its work. Idempotent; blocks for a bounded time."""
         ...

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
     from hermes_hookspecs.messages import Attachment
+    from hermes_hookspecs.outbox import PartDraft
     from hermes_hookspecs.source import Entrance, SessionSource
     from hermes_hookspecs.state import StateEntry, StateUpdate
 
@@ -35,6 +36,7 @@ __all__ = [
     "Sent",
     "SentLookup",
     "ServedEntrance",
+    "Splitter",
     "StateReader",
     "Typist",
 ]
@@ -48,6 +50,9 @@ class PlatformAbilities:
         scoped: ids are unique only inside a workspace, so the scope is always part of the key.
         idempotent_send: a part sent twice with one key arrives once. max_length: characters of one part.
         parts_per_minute: most parts to one address in a minute, ``None`` where the platform sets no such limit.
+        most_edits: how often one message can be edited, ``None`` for as often as one likes.
+        admits: only who knows a secret of the operator comes through (a signed webhook, an API with a token): where the
+            configuration sets no policy, whoever does is let in.
     """
 
     scoped: bool = False
@@ -58,6 +63,8 @@ class PlatformAbilities:
     media: bool = False
     max_length: int = 4000
     parts_per_minute: int | None = None
+    most_edits: int | None = None
+    admits: bool = False
     formats: tuple[str, ...] = ("text",)
 
 
@@ -126,7 +133,12 @@ class Inlet(Protocol):
         ...
 
     def alive(self) -> None:
-        """Say that the platform was heard: a frame, a poll that came back. What a watchdog measures."""
+        """Say that the platform was heard: a frame, a poll that came back.
+
+        What a watchdog measures: from the first call in a run on, silence for ``gateway.watchdog_s`` ends the run, and
+        another one begins. Who only listens, as a webhook does, and cannot know how long it will be quiet never calls
+        this.
+        """
         ...
 
     def report(self, state: str, detail: str = "") -> None:
@@ -200,6 +212,18 @@ class Typist(Protocol):
         ...
 
 
+class Splitter(Protocol):
+    """What an adapter may have beside: it cuts answers itself, because more than their length matters."""
+
+    def split(self, text: str, target: SessionSource) -> Sequence[PartDraft]:
+        """Return the parts of an answer, in order, each with a format of the abilities.
+
+        Asked once, before the first part is sent; does not block, and depends on nothing but what it knows of the
+        target.
+        """
+        ...
+
+
 class Editor(Protocol):
     """What an adapter of a platform with ``edits`` has beside: a message that was sent gets another text."""
 
@@ -226,7 +250,7 @@ class PlatformAdapter(Sender, Protocol):
     """One account of a platform, connected. It accepts, normalises and sends; it owns no policy.
 
     What else it can do it says with :class:`PlatformAbilities`, and has the methods of :class:`Typist`,
-    :class:`Editor`, :class:`SentLookup`, :class:`AttachmentFetcher`.
+    :class:`Splitter`, :class:`Editor`, :class:`SentLookup`, :class:`AttachmentFetcher`.
     """
 
     async def run(self, inlet: Inlet) -> None:

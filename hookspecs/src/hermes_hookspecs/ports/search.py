@@ -84,6 +84,7 @@ class SearchHit:
     Attributes:
         score: comparable within one answer, higher is better.
         snippet: :func:`hermes_hookspecs.text.snippets.snippet` of the row.
+        by_title: no row matches, the title of the lineage does, and the snippet is of the title.
     """
 
     lineage_id: LineageId
@@ -91,6 +92,7 @@ class SearchHit:
     message_id: MessageId
     score: float
     snippet: str
+    by_title: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -117,6 +119,10 @@ class SearchIndex(Protocol):
 
         A row is found from the moment it is stored, however far the index lags, and not any more from the moment it
         is hidden or deleted. With ``newest`` or ``oldest`` the best row of a lineage is its newest or oldest.
+
+        A title is searched like a text: a lineage whose title matches is found if any row of it passes the filters.
+        Its hit is its best row that matches; where none does, the first that passes, with ``newest`` the last. The
+        title of the lineage that is excluded does not count. In order of relevance a title adds to the score.
 
         :raises ValueError: a query with a real mistake (:class:`~hermes_hookspecs.text.parsing.QueryError`), or an
             unknown sort; the text says which.
@@ -190,6 +196,7 @@ class FoundSession:
         session_id: the segment of the match; else the one asked for, or the tip.
         source: platform. started_at: of the first segment. last_active: of the lineage.
         match_message_id, matched_role, snippet, score: of the row that was found; ``None``, ``""`` without one.
+        by_title: the title matches and no row does; the match is the row that stands for it, the snippet the title's.
         messages: the rows around the match, in order of storing. messages_before, messages_after: how many rows of
             the lineage stand before and behind those, of the roles asked for, counted up to a hundred.
         bookend_start, bookend_end: first and last rows of the lineage, as far as ``messages`` does not show them.
@@ -209,6 +216,7 @@ class FoundSession:
     matched_role: str | None = None
     snippet: str = ""
     score: float | None = None
+    by_title: bool = False
     messages: tuple[ShownMessage, ...] = ()
     messages_before: int = 0
     messages_after: int = 0
@@ -321,6 +329,8 @@ def _plain_session(one: FoundSession, mode: str) -> dict[str, object]:
         data |= {"messages_before": one.messages_before, "messages_after": one.messages_after}
     if mode == DISCOVER:
         data |= {"snippet": one.snippet.replace(HIT_START, ">>>").replace(HIT_END, "<<<"), "score": one.score}
+        if one.by_title:
+            data["by_title"] = True
         data |= {"bookend_start": [_plain_message(row) for row in one.bookend_start]}
         data |= {"bookend_end": [_plain_message(row) for row in one.bookend_end]}
     data["messages"] = [_plain_message(row) for row in one.messages]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.source import SessionSource
 
 __all__ = [
+    "AttachmentCopier",
     "AttachmentDescriber",
     "AttachmentReader",
     "AttachmentStore",
@@ -64,6 +65,20 @@ class AttachmentStore(AttachmentReader, Protocol):
 
         :param lives: says whether a lineage is there. older_than_s: contents and halves of files are left alone that
             are younger: somebody may be about to refer to them.
+        """
+        ...
+
+
+class AttachmentCopier(Protocol):
+    """What an attachment store may have beside: a copy of all that it keeps, for a backup."""
+
+    def copy_to(self, folder: str) -> int:
+        """Copy everything into a folder that is not there yet; return how many contents. Blocks.
+
+        The copy is laid out as the built-in folder of a profile, so that the built-in store can read it. Nothing is
+        made where nothing is kept. What others remove meanwhile may be missing in the copy.
+
+        :raises StorageError: it could not be written; what was made is left there for the caller to remove.
         """
         ...
 

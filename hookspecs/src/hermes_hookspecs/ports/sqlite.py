@@ -5,8 +5,9 @@ A plugin follows the change feed behind a watermark, which moves in the same tra
 the changes, so that nothing is missed or taken twice, whoever dies in between.
 
 Of the store's own tables a plugin reads (never writes) these columns: ``messages`` (id, lineage_no, session_id, role,
-content, timestamp, hidden), ``lineages`` (no, id, tip, owner, room, platform), ``sessions`` (id, lineage_id, source),
-``changes`` (id, kind, lineage_no, message_id). Ids of ``messages`` and ``changes`` only grow and are never used again.
+content, timestamp, hidden), ``lineages`` (no, id, tip, owner, room, platform, title, last_activity),
+``sessions`` (id, lineage_id, source), ``changes`` (id, kind, lineage_no, message_id). Ids of ``messages`` and
+``changes`` only grow and are never used again.
 """
 
 from __future__ import annotations
@@ -143,7 +144,21 @@ class SqliteAccess(Protocol):
     def drop(self, plugin: str) -> bool:
         """Remove every table of a plugin, whether or not it is there and the tables are sound; say if there were any.
 
-        Takes as long as there is data, and holds the writer.
+        Quick: the tables are gone for everybody, what they held is deleted by :meth:`clear_dropped`.
+        """
+        ...
+
+    def clear_dropped(self, *, budget_s: float) -> int:
+        """Delete the data of dropped tables in bounded steps, for about ``budget_s`` seconds; return what is left.
+
+        What is left is counted in tables. Others go on reading and writing meanwhile.
+        """
+        ...
+
+    def lagging(self, before: int) -> Sequence[str]:
+        """Return the plugins for which a change from before then (UTC milliseconds) still waits, sorted.
+
+        Nobody has kept their tables up since: the plugins are not in use here any more.
         """
         ...
 

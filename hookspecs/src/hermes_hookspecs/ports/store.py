@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import attrs
 
+from hermes_hookspecs.ports.records import RecordReader
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from concurrent.futures import Future
@@ -32,7 +34,7 @@ __all__ = ["Store", "StoreBackend", "StoreOptions", "StoreReader"]
 T = TypeVar("T")
 
 
-class StoreReader(Protocol):
+class StoreReader(RecordReader, Protocol):
     """Reads. Collections are tuples; their order is stated; a limit is applied after access and filters."""
 
     # routes
@@ -221,7 +223,9 @@ class StoreReader(Protocol):
     def changes(self, after: str | None, *, limit: int = 1000) -> tuple[Sequence[Change], str]:
         """Return changes behind an opaque cursor, oldest first, and the cursor behind them.
 
-        ``None`` begins at the oldest. A cursor of another store, or one that cannot be read, raises ``ValueError``.
+        Old changes are not kept for ever: data is first made from the rows, then kept up from a cursor taken before.
+        ``None`` begins at the oldest that is kept. ``ValueError`` is raised for a cursor of another store, for one that
+        cannot be read, and for one behind which changes are gone: then the rows have to be read anew.
         """
         ...
 

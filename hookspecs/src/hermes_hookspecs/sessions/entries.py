@@ -51,7 +51,8 @@ class Session:
 
     Attributes:
         source: platform name. user_id: participant of the first message.
-        kept_from: first row of the lineage that stays in the context behind this session's summary.
+        kept_from: first row of the lineage that stays in the context behind this session's summary; the summary itself
+            where nothing of what was said before stays.
         end_reason: why it ended: ``session_reset``, ``session_switch``, ``compression``, ``new_session``, ...
         message_count: rows that are not hidden.
     """
@@ -90,6 +91,7 @@ class Lineage:
         shared: several people write here. segments: how many sessions it has.
         room: the one group, channel or thread in which all of it was said; ``None`` for anything said in private, and
             once it was gone on with at another place.
+        branched_from: the session that it was branched off, which may be gone by now; ``None`` for one that was not.
     """
 
     id: LineageId
@@ -109,6 +111,7 @@ class Lineage:
     preview: str
     version: int
     room: Owner | None = None
+    branched_from: SessionId | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -68,7 +68,7 @@ def hermes_attachment_describers() -> Sequence[AttachmentDescriber] | None:
     """
 
 
-@hookspec(kind="event", on_error="skip", pending="real agents")
+@hookspec(kind="event", on_error="skip")
 def hermes_after_tool_call(turn: Turn, call: Message, result: Message) -> None:
     """Tell that a tool answered; both rows are stored.
 

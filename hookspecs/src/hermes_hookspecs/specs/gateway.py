@@ -15,17 +15,22 @@ if TYPE_CHECKING:
     from hermes_hookspecs.source import Entrance
 
 
-@hookspec(kind="provider", on_error="skip", pending="gateway")
+@hookspec(kind="provider", on_error="skip")
 def hermes_platforms() -> Sequence[Platform] | None:
     """Return chat platforms; each configured account gets an adapter. A failure leaves that platform out.
+
+    Called once, when the gateway starts or is asked what is configured. Of two with one name the plugin asked first
+    has it.
 
     .. versionadded:: 0.1
     """
 
 
-@hookspec(kind="event", on_error="skip", pending="gateway")
+@hookspec(kind="event", on_error="skip")
 def hermes_after_message_refused(event: MessageEvent, reason: str) -> None:
-    """Tell that a message was not taken; its text is empty here, only identity and reason are kept.
+    """Tell that access refused a message; its text is empty here, only identity and reason are kept.
+
+    Not told of what members of a group say to each other (``require_mention``).
 
     .. versionadded:: 0.1
     """

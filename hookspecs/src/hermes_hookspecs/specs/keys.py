@@ -45,12 +45,13 @@ def hermes_legacy_claims(source: SessionSource, policy: KeyPolicy, keys: KeyBuil
     """
 
 
-@hookspec(kind="decision", on_error="raise", firstresult=True, pending="gateway")
+@hookspec(kind="decision", on_error="raise", firstresult=True)
 def hermes_decide_access(event: MessageEvent) -> AccessDecision | None:
     """Say whether a sender may talk to us, or ``None`` to leave it to the next plugin.
 
-    Called for each message before anything of it is stored. Stops at the first result; the built-in rule (allow
-    lists, pairing) is last. Fails closed: an exception refuses the message.
+    Called by the gateway for each message before anything of it is stored. Stops at the first result; the built-in rule
+    (``[platforms.<name>]``: allow lists, pairing, mentions) is last. Fails closed: an exception refuses the message. An
+    embedder's own ``accept`` does not ask: it has let its senders in.
 
     .. versionadded:: 0.1
     """

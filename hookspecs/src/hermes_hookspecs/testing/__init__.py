@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hermes_hookspecs.testing.adapters import PlatformAdapterSuite as PlatformAdapterSuite
     from hermes_hookspecs.testing.agents import ScriptedAgent as ScriptedAgent
     from hermes_hookspecs.testing.attachments import AttachmentStoreSuite as AttachmentStoreSuite
     from hermes_hookspecs.testing.clock import FakeClock as FakeClock
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.testing.machine import StoreMachine as StoreMachine
     from hermes_hookspecs.testing.plugins import PluginSuite as PluginSuite
     from hermes_hookspecs.testing.plugins import assert_signatures as assert_signatures
+    from hermes_hookspecs.testing.providers import ContextProviderSuite as ContextProviderSuite
     from hermes_hookspecs.testing.resets import ResetPolicySuite as ResetPolicySuite
     from hermes_hookspecs.testing.scene import Scene as Scene
     from hermes_hookspecs.testing.search import SearchIndexSuite as SearchIndexSuite
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
 __all__ = [
     "AttachmentStoreSuite",
     "CompressionSuite",
+    "ContextProviderSuite",
     "FakeClock",
     "KeyBuilderSuite",
+    "PlatformAdapterSuite",
     "PluginSuite",
     "ResetPolicySuite",
     "Scene",
@@ -53,9 +57,11 @@ __all__ = [
 _ROOMS = {
     "AttachmentStoreSuite": "attachments",
     "CompressionSuite": "compression",
+    "ContextProviderSuite": "providers",
     "FakeClock": "clock",
     "FindingSender": "platform",
     "KeyBuilderSuite": "keys",
+    "PlatformAdapterSuite": "adapters",
     "PluginSuite": "plugins",
     "RecordingSender": "platform",
     "ResetPolicySuite": "resets",
@@ -76,6 +82,7 @@ def _rewrite_asserts() -> None:
     except ImportError:
         return
     rooms = (
+        "adapters",
         "agreement",
         "attachments",
         "completeness",
@@ -84,6 +91,7 @@ def _rewrite_asserts() -> None:
         "machine",
         "play",
         "plugins",
+        "providers",
         "resets",
         "scene",
         "search",

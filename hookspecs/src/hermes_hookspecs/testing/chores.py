@@ -11,7 +11,7 @@ from hypothesis.stateful import precondition, rule
 from hermes_hookspecs import operations as ops
 from hermes_hookspecs.ids import MessageId, SessionId
 from hermes_hookspecs.inbox import CONTROL, MESSAGE, InboxDraft
-from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, MessageDraft
+from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, Attachment, MessageDraft
 from hermes_hookspecs.source import Entrance, KeyPolicy
 from hermes_hookspecs.testing.play import Play
 from hermes_hookspecs.testing.scene import ALL, holder_at, source_at
@@ -67,6 +67,12 @@ class ChoreRules(Play):
     def withdraw(self, *, chosen: list[int]) -> None:
         """Take back inbox rows."""
         self.run(lambda side: ops.Withdraw(ids=tuple(side.inbox_id(each) for each in chosen), now=self.now))
+
+    @rule(number=numbers, sha256=st.sampled_from([None, "ab"]), text=st.sampled_from([None, "[image]"]))
+    def attach(self, *, number: int, sha256: str | None, text: str | None) -> None:
+        """Write down what was fetched of a message."""
+        made = (Attachment(kind="image", reference="img_1", sha256=sha256, text=text),)
+        self.run(lambda side: ops.Attach(inbox_id=side.inbox_id(number), attachments=made, now=self.now))
 
     @rule(
         number=numbers,
@@ -166,7 +172,7 @@ class ChoreRules(Play):
             self.known.sessions.append(child)
 
     # taking back
-    @precondition(lambda self: self.fences)
+    @precondition(lambda self: self.fences and self.takes_back)
     @rule(back=st.sampled_from([0, 0, 0, 1]), row=numbers, length=st.none() | numbers, show=flags, finish=flags)
     def hide(self, *, back: int, row: int, length: int | None, show: bool, finish: bool) -> None:
         """Take rows back, or bring them back."""

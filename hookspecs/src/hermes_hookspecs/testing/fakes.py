@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.ports.platform import Platform
 
-__all__ = ["ARRIVED_BUT_FAILED", "BROKEN", "DEFERRED", "OK", "RATE_LIMITED", "REJECTED", "FakePlatform", "FakeSent"]
+__all__ = [
+    "ARRIVED_BUT_FAILED",
+    "BROKEN",
+    "DEFERRED",
+    "OK",
+    "RATE_LIMITED",
+    "REJECTED",
+    "FakePlatform",
+    "FakeSent",
+    "ShowsTyping",
+]
 
 OK, RATE_LIMITED, BROKEN, ARRIVED_BUT_FAILED, REJECTED, DEFERRED = (
     "ok", "rate-limited", "broken", "arrived-but-failed", "rejected", "deferred",
@@ -111,4 +121,12 @@ class FakePlatform(Protocol):
 
     async def connected(self, count: int = 1, timeout_s: float = 20) -> None:
         """Return once ``count`` receiving connections were made since the start. :raises TimeoutError: not in time."""
+        ...
+
+
+class ShowsTyping(Protocol):
+    """What a fake of a platform with ``typing`` has beside."""
+
+    def is_typing(self, chat_id: str) -> bool:
+        """Return whether people in a chat see that an answer is being written."""
         ...

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -80,6 +80,9 @@ class StoreMachine(DeliveryRules, ChoreRules):
 
     A subclass gives :meth:`new_store` and :meth:`new_oracle`: fresh, empty stores.
     """
+
+    takes_back: ClassVar[bool] = True
+    """Whether both know :class:`~hermes_hookspecs.operations.Hide`."""
 
     @initialize(key=keys, source=sources, shared=flags)
     def open(self, *, key: SessionKey, source: SessionSource, shared: bool) -> None:

@@ -25,6 +25,7 @@ from hermes_hookspecs.testing.scene import key_of, saying, source_at
 from hermes_hookspecs.testing.search_access import AccessTests
 from hermes_hookspecs.testing.search_corpus import KNOWN, MISTAKES, QUERIES, TEXTS, expected
 from hermes_hookspecs.testing.search_stage import PATIENCE_S, SearchFixtures, ask, catch_up, lineages, say
+from hermes_hookspecs.testing.search_titles import TitleTests
 from hermes_hookspecs.text.folding import fold
 from hermes_hookspecs.text.segments import SHORTEST_PART, segments
 
@@ -279,5 +280,5 @@ def _row(scene: Scene, lineage_id: LineageId, message_id: MessageId) -> Message:
     return next(row for row in scene.rows(lineage_id) if row.id == message_id)
 
 
-class SearchIndexSuite(_TextTests, AccessTests, _LiveTests, _OrderTests):
+class SearchIndexSuite(_TextTests, TitleTests, AccessTests, _LiveTests, _OrderTests):
     """Everything that an index of rows promises (:class:`~hermes_hookspecs.ports.search.SearchIndex`)."""

@@ -63,7 +63,8 @@ def _heading(found: FoundSession, width: int | None) -> Iterator[str]:
 
 def _hit(found: FoundSession, width: int | None) -> Iterator[str]:
     """Yield where a hit is, and its snippet: on the same line where that has room for it."""
-    where = f"{_INDENT}{safe_line(found.matched_role or '')}, message {found.match_message_id}:"
+    what = "title" if found.by_title else safe_line(found.matched_role or "")
+    where = f"{_INDENT}{what}, message {found.match_message_id}:"
     before, *parts = " ".join(found.snippet.split()).split(HIT_START)
     plain, marked, spans = safe_text(before), safe_text(before), []
     for part in parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hermes_cli.gateway_table import GATEWAY_COMMANDS, QUICK
 from hermes_cli.search_table import SEARCH_COMMANDS
 from hermes_hookspecs.cli import CliArgument, CliCommand, CliOption
 
@@ -247,6 +248,7 @@ COMMANDS: Final = (
         details="The copy is of one moment, checked, and of mode 0600; what is there already is never replaced.",
     ),
     *SEARCH_COMMANDS,
+    *GATEWAY_COMMANDS,
     CliCommand(
         path=("plugins", "list"),
         group_summary="What is plugged in.",
@@ -273,5 +275,6 @@ COMMANDS: Final = (
 LOAD_NO_PLUGINS: Final = frozenset(
     {("sessions", name) for name in ("list", "show", "export", "stats")}
     | {("routes", "list"), ("config", "show"), ("leases",), ("outbox", "list"), ("backup",)}
+    | QUICK
 )
 """Paths of the quick commands: they read, and nothing else."""

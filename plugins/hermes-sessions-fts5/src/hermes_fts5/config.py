@@ -23,9 +23,11 @@ class Fts5Config:
     equal rows comes first, and no row comes before one that is more than a twentieth better. The defaults were chosen
     on the judged set in ``benchmarks/judged``, where more weight on age or person only did harm.
 
+    A title that matches adds its own bm25, times ``title_weight``, to the score of its conversation's best row.
+
     Attributes:
         recency_weight: 0 to 4. recency_days: age in days at which half of it is left.
-        user_weight, tool_weight: 0.1 to 10.
+        user_weight, tool_weight: 0.1 to 10. title_weight: 0 to 10; with 0 a title is found and lifts nothing.
         exact_hits: up to so many hits every one is scored; above, the newest and the strongest are.
         newest_hits, strong_hits: how many of each.
         tail_limit: with more changes than this waiting to be indexed, a search first indexes some.
@@ -35,6 +37,7 @@ class Fts5Config:
     recency_days: float = 30.0
     user_weight: float = 1.0
     tool_weight: float = 0.8
+    title_weight: float = 1.0
     exact_hits: int = 5000
     newest_hits: int = 300
     strong_hits: int = 200
@@ -83,6 +86,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "recency_days": (0.01, 100_000),
     "user_weight": (0.1, 10),
     "tool_weight": (0.1, 10),
+    "title_weight": (0, 10),
     "exact_hits": (0, 1_000_000),
     "newest_hits": (10, 100_000),
     "strong_hits": (0, 100_000),

@@ -9,18 +9,21 @@ from math import log
 from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
+from attrs import evolve
+
 from hermes_fts5.documents import impact, place_of, role_mark
 from hermes_fts5.lookup import MARKS, NOTHING, TEXTS, has_parts, parts_of_words, whole_words
 from hermes_fts5.ranking import Best, holds_whole, part_score, whole_score
 from hermes_fts5.rows import IDS_AT_ONCE, USUAL_CHARACTERS
 from hermes_fts5.steps import number, state
+from hermes_fts5.titles import titled
 from hermes_fts5.vocabulary import Vocabulary
 from hermes_hookspecs.messages import ROLES
 from hermes_hookspecs.ports.search import NEWEST, RELEVANCE
 from hermes_hookspecs.text.query import holds, leaves, required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from hermes_fts5.config import Fts5Config
     from hermes_fts5.lookup import Lookup
@@ -87,6 +90,38 @@ class Finder:
             self._run()
         except TimeoutError:
             self.is_complete = False
+
+    def add_titled(self, rows_within: Callable[[Sequence[int]], LiveRows]) -> None:
+        """Add the lineages whose titles match to what :meth:`run` found, each with its best row.
+
+        :param rows_within: gives the rows of lineages by their numbers.
+        """
+        if self.is_complete:
+            try:
+                self._add_titled(rows_within)
+            except TimeoutError:
+                self.is_complete = False
+
+    def _add_titled(self, rows_within: Callable[[Sequence[int]], LiveRows]) -> None:
+        found, are_all = titled(self._reader, self._query, self._parsed, self._rows.visible, self._rows.owners)
+        if not found:
+            return
+        self.is_bounded |= not are_all
+        within = rows_within([one.number for one in found])
+        # What was settled among all lineages may have left rows of these unread.
+        other = Finder(
+            self._reader, within, self._config, evolve(self._query, limit=len(found)), self._parsed,
+            watermark=self._watermark, now=self._now, until=self._until,
+        )  # fmt: skip
+        other.run()
+        self.is_complete &= other.is_complete
+        self.best.merge(other.best)
+        for one in found:
+            worth = one.weight * self._rarity * self._config.title_weight
+            if self.best.has_row(one.lineage_id):
+                self.best.lift(one.lineage_id, worth, whole=one.whole)
+            elif row := within.stand_in(one.number, last=self._query.sort == NEWEST):
+                self.best.add_titled(row, one.title, _worth(worth * self._factor(row), parts=not one.whole))
 
     def _run(self) -> None:
         if self._watermark is None:

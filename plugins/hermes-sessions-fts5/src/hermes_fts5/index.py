@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_fts5.cleaning import Cleaner
 from hermes_fts5.finding import Finder
 from hermes_fts5.health import Damaged, examine, guarding, probe
-from hermes_fts5.indexer import NEWEST_CHANGE, Indexer
+from hermes_fts5.indexer import Indexer, waiting
 from hermes_fts5.rows import LiveRows
 from hermes_fts5.schema import NAME, STEPS
 from hermes_fts5.steps import number, setting, state
@@ -93,17 +93,19 @@ class Fts5Index:
 
         :raises Damaged: the tables do not answer as they should.
         """
-        if not self._is_made:
+        watermark = self._access.watermark(NAME) if self._is_made else 0
+        if not watermark:
+            # Not made yet, or dropped by somebody who took the plugin for gone.
             self._indexer.open()
             self._is_made = True
-        watermark = self._access.watermark(NAME)
+            watermark = self._access.watermark(NAME)
         with self._access.read() as reader:
             if state(reader, "damaged") or not (self._is_probed or probe(reader)):
                 raise Damaged("the index does not find what it holds")
-            waiting = number(reader, NEWEST_CHANGE) - watermark
+            lag = waiting(reader, watermark)
             is_unfinished = state(reader, "backfill") > 0
         self._is_probed = True
-        if is_unfinished or waiting > self._config.tail_limit:
+        if is_unfinished or lag > self._config.tail_limit:
             self._indexer.catch_up(query.budget_s * SHARE_OF_BUDGET)
             return self._access.watermark(NAME)
         return watermark
@@ -117,20 +119,22 @@ class Fts5Index:
         with self._access.read(budget_s=left_s) as reader:
             rows = LiveRows(reader, self._access, query, principal)
             now = time.time_ns() // 1_000_000
-            finder = Finder(
-                reader, rows, self._config, query, parsed, watermark=watermark, now=now, until=began + query.budget_s
-            )
+            until = began + query.budget_s
+            finder = Finder(reader, rows, self._config, query, parsed, watermark=watermark, now=now, until=until)
             # Asked before the time may be over.
             backfill = state(reader, "backfill") if indexed else 0
             top = state(reader, "backfill_top") if indexed else 0
             finder.run()
+            finder.add_titled(lambda within: LiveRows(reader, self._access, query, principal, within))
+        titles = finder.best.titles
         hits = tuple(
             SearchHit(
                 lineage_id=row.lineage_id,
                 session_id=row.session_id,
                 message_id=row.id,
                 score=round(score, 6),
-                snippet=snippet(row.text, parsed),
+                snippet=snippet(titles.get(row.lineage_id, row.text), parsed),
+                by_title=row.lineage_id in titles,
             )
             for score, row in finder.best.rows()
         )
@@ -160,6 +164,7 @@ class Fts5Index:
                 left = self._indexer.catch_up(until - time.monotonic())
                 if not left:
                     self._cleaner.clean(until)
+                    self._access.clear_dropped(budget_s=until - time.monotonic())
                 return left
         except Damaged:
             if self._is_damaged:
@@ -177,6 +182,8 @@ class Fts5Index:
                 total = self._count(COUNT_ROWS)
                 progress(max(0, total - left), total)
         self._merge_all()
+        while self._access.clear_dropped(budget_s=STEP_S):
+            continue
         done = self._count(COUNT_INDEXED)
         if progress is not None:
             progress(done, done)
@@ -216,7 +223,7 @@ class Fts5Index:
 
     def _start_anew(self) -> None:
         with self._rebuilding:
-            self._access.drop(NAME)
+            self._access.drop(NAME)  # what it held is deleted once the new index stands
             self._indexer.open()
             self._is_damaged = False
             self._is_probed = False

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hermes_fts5.documents import Document
-    from hermes_hookspecs.ports.sqlite import SqliteAccess, SqliteValue, SqliteWriter
+    from hermes_hookspecs.ports.sqlite import SqliteAccess, SqliteReader, SqliteValue, SqliteWriter
 
     Cells = tuple[SqliteValue, ...]
 
-__all__ = ["NEWEST_CHANGE", "Indexer"]
+__all__ = ["Indexer", "waiting"]
 
 ROWS_OF_STEP = 64
 ROWS_OF_BACKFILL = 96
@@ -59,6 +59,11 @@ OLDER = """
     WHERE m.id <= ? AND m.hidden = 0 ORDER BY m.id DESC LIMIT ?
 """
 NEWEST_CHANGE = "SELECT coalesce(max(id), 0) FROM changes"
+
+
+def waiting(reader: SqliteReader, watermark: int) -> int:
+    """Return how many changes stand behind a watermark; those before it may be gone."""
+    return max(0, number(reader, NEWEST_CHANGE) - watermark)
 
 
 class Indexer:
@@ -86,7 +91,7 @@ class Indexer:
         """Return how many changes and old rows are not in the index yet."""
         watermark = self._access.watermark(NAME)
         with self._access.read() as reader:
-            return number(reader, NEWEST_CHANGE) - watermark + state(reader, "backfill")
+            return waiting(reader, watermark) + state(reader, "backfill")
 
     def catch_up(self, budget_s: float) -> int:
         """Take steps for about ``budget_s`` seconds; return what is left, as :meth:`left` does. New rows come first."""

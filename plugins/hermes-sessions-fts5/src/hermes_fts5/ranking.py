@@ -47,18 +47,45 @@ class Best:
         self._sort = sort
         self._limit = limit
         self._rows: dict[LineageId, tuple[tuple[float, int], float, LiveRow]] = {}
+        self.titles: dict[LineageId, str] = {}
+        """Titles of the lineages that are here by their titles only."""
 
     def add(self, row: LiveRow, score: float) -> None:
         """Take a row if it is the best of its lineage so far."""
-        if self._sort == NEWEST:
-            place = (float(row.timestamp), int(row.id))
-        elif self._sort == OLDEST:
-            place = (float(-row.timestamp), -int(row.id))
-        else:
-            place = (score, int(row.id))
+        place = self._place(row, score)
         known = self._rows.get(row.lineage_id)
         if known is None or place > known[0]:
             self._rows[row.lineage_id] = (place, score, row)
+
+    def _place(self, row: LiveRow, score: float) -> tuple[float, int]:
+        if self._sort == NEWEST:
+            return (float(row.timestamp), int(row.id))
+        if self._sort == OLDEST:
+            return (float(-row.timestamp), -int(row.id))
+        return (score, int(row.id))
+
+    def merge(self, other: Best) -> None:
+        """Take the rows of another answer to the same query."""
+        for _, score, row in other._rows.values():
+            self.add(row, score)
+
+    def has_row(self, lineage_id: LineageId) -> bool:
+        """Return whether a lineage has a row here."""
+        return lineage_id in self._rows
+
+    def lift(self, lineage_id: LineageId, score: float, *, whole: bool) -> None:
+        """Add what the title of a lineage is worth to its row.
+
+        :param whole: the title matches with whole words. One that does not never lifts a row that does.
+        """
+        _, known, row = self._rows[lineage_id]
+        lifted = whole_score(score) + max(0.0, known - 1.0) if whole else max(known, part_score(score))
+        self._rows[lineage_id] = (self._place(row, lifted), lifted, row)
+
+    def add_titled(self, row: LiveRow, title: str, score: float) -> None:
+        """Take the row that stands for a lineage of which only the title matches."""
+        self._rows[row.lineage_id] = (self._place(row, score), score, row)
+        self.titles[row.lineage_id] = title
 
     def has_better(self, lineage_id: str, score: float) -> bool:
         """Return whether a lineage has a row with a better score already."""

@@ -54,24 +54,39 @@ class LiveRow:
 class LiveRows:
     """The rows of one state of the store that one search may show.
 
-    :param reader: of one read transaction.
+    :param reader: of one read transaction. within: numbers of the lineages that count, ``None`` for all.
+
+    Attributes:
+        visible, owners: the condition that says what may be read, and its bindings.
     """
 
-    def __init__(self, reader: SqliteReader, access: SqliteAccess, query: SearchQuery, principal: Principal) -> None:
+    def __init__(
+        self,
+        reader: SqliteReader,
+        access: SqliteAccess,
+        query: SearchQuery,
+        principal: Principal,
+        within: Sequence[int] | None = None,
+    ) -> None:
         self._reader = reader
         self._access = access
-        self._visible, owners = access.visible(principal)
-        self._condition, self._bindings = _condition(query, self._visible, owners)
-        self._owners = owners
+        self.visible, self.owners = access.visible(principal)
+        self._condition, self._bindings = _condition(query, self.visible, self.owners)
+        self._within = within
+        if within is not None:
+            self._condition += f" AND m.lineage_no IN ({_marks(within)})"
+            self._bindings += tuple(within)
         columns = ", ".join(f"m.{name}" for name in access.searched_columns)
         self._fields = f"{FIELDS}, {columns}"
 
     def places(self, most: int) -> Sequence[int] | None:
         """Return the numbers of the lineages that may be read, ``None`` where that is all of them or more than most."""
-        if self._visible == "TRUE":
+        if self._within is not None:
+            return self._within
+        if self.visible == "TRUE":
             return None
-        sql = f"SELECT l.no FROM lineages AS l WHERE {self._visible} LIMIT ?"
-        found = [cast("int", row[0]) for row in self._reader.all(sql, (*self._owners, most + 1))]
+        sql = f"SELECT l.no FROM lineages AS l WHERE {self.visible} LIMIT ?"
+        found = [cast("int", row[0]) for row in self._reader.all(sql, (*self.owners, most + 1))]
         return None if len(found) > most else found
 
     def of(self, ids: Sequence[int]) -> list[LiveRow]:
@@ -79,6 +94,16 @@ class LiveRows:
         sql = f"SELECT {self._fields} FROM {FROM} WHERE m.id IN ({_marks(ids)}) AND {self._condition}"
         found = {row.id: row for row in map(self._row, self._reader.all(sql, (*ids, *self._bindings)))}
         return [found[cast("MessageId", each)] for each in ids if each in found]
+
+    def stand_in(self, lineage_no: int, *, last: bool) -> LiveRow | None:
+        """Return the first row of a lineage that may be shown, or the last."""
+        order = "DESC" if last else "ASC"
+        sql = f"""
+            SELECT {self._fields} FROM {FROM}
+            WHERE m.lineage_no = ? AND {self._condition} ORDER BY m.id {order} LIMIT 1
+        """
+        found = self._reader.one(sql, (lineage_no, *self._bindings))
+        return None if found is None else self._row(found)
 
     def between(self, above: int, top: int, needed: Node, *, oldest_first: bool = False) -> Iterator[LiveRow]:
         """Yield rows with ids above ``above`` up to ``top`` that may hold what is needed, last stored first or last."""

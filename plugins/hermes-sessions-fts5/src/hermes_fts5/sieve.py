@@ -1,7 +1,7 @@
 """A condition that drops rows which certainly do not hold what is looked for, where rows are read one by one.
 
 Reading a row in Python costs ten times more than comparing it in SQLite, which knows nothing of folding. So only plain
-ASCII is compared here, and whatever folding could make equal to it passes.
+ASCII and single Han characters are compared here, and whatever folding could make equal to them passes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.text.query import Node
 
-__all__ = ["may_hold"]
+__all__ = ["may_hold", "title_may_hold"]
 
 OTHER_TEXTS = "m.tool_calls IS NOT NULL OR m.attachments IS NOT NULL"
 NOT_PLAIN = "octet_length(m.content) > length(m.content)"
@@ -28,6 +28,11 @@ COMPATIBLE = (
     (0x1F100, 0x1F270),
 )  # fmt: skip
 """Where the characters stand that folding can turn into ASCII punctuation; more is no harm."""
+FIRST_HAN, LAST_HAN = "\u4e00", "\u9fff"
+COMPATIBLE_HAN = (
+    (0x2E80, 0x3040), (0x3190, 0x31A0), (0x3200, 0x3400), (0xF900, 0xFB00), (0x1F100, 0x1F300), (0x2F800, 0x2FA20),
+)  # fmt: skip
+"""Where the characters stand that folding can turn into Han characters of the usual block; more is no harm."""
 
 
 def may_hold(needed: Node) -> tuple[str, tuple[str, ...]]:
@@ -50,6 +55,23 @@ def may_hold(needed: Node) -> tuple[str, tuple[str, ...]]:
     )
 
 
+def title_may_hold(needed: Node) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on ``title``, a column, that every title meets which holds what is needed."""
+    if isinstance(needed, And | Or):
+        parts = [title_may_hold(part) for part in needed.parts]
+        return _joined(parts, " AND " if isinstance(needed, And) else " OR ")
+    if isinstance(needed, Not):
+        return "TRUE", ()
+    plain = max(needed.needle.text.split(" "), key=len)
+    if plain.isascii():
+        return "(instr(lower(title), ?) OR octet_length(title) > length(title))", (plain,)
+    han = next((character for character in plain if FIRST_HAN <= character <= LAST_HAN), None)
+    if han is None:
+        return "octet_length(title) > length(title)", ()
+    forms = (han, *_forms_of_han().get(han, ()))
+    return f"({' OR '.join(['instr(title, ?)'] * len(forms))})", forms
+
+
 def _joined(parts: Sequence[tuple[str, tuple[str, ...]]], by: str) -> tuple[str, tuple[str, ...]]:
     return f"({by.join(sql for sql, _ in parts)})", tuple(one for _, bindings in parts for one in bindings)
 
@@ -59,6 +81,17 @@ def _may_hold_sign(sign: str) -> tuple[str, tuple[str, ...]]:
     wide = " OR ".join(["instr(m.content, ?)"] * len(forms)) or "FALSE"
     held = f"instr(m.content, ?) OR instr({NAMES}, ?) OR ({NOT_PLAIN} AND ({wide}))"
     return f"({held} OR {OTHER_TEXTS})", (sign, sign, *forms)
+
+
+@cache
+def _forms_of_han() -> dict[str, tuple[str, ...]]:
+    """Characters that fold to a text with a Han character in it, by that."""
+    found: dict[str, list[str]] = {}
+    for first, end in COMPATIBLE_HAN:
+        for character in map(chr, range(first, end)):
+            for part in set(unicodedata.normalize("NFKC", character)) - {character}:
+                found.setdefault(part, []).append(character)
+    return {part: tuple(characters) for part, characters in found.items()}
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.storage.memory.legality import open_calls
+from hermes_core.storage.memory.plugin_state import write_state
 from hermes_core.storage.memory.turns import check_fence, finish
 from hermes_hookspecs.errors import IllegalMessage
 from hermes_hookspecs.messages import KIND_SUMMARY
@@ -16,6 +17,7 @@ from hermes_hookspecs.turns import DONE
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
+    from hermes_hookspecs.ids import MessageId
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import Hide
 
@@ -30,9 +32,11 @@ def hide(tables: Tables, operation: Hide) -> Hid:
     waiting = open_calls(rows, turn.id)
     if waiting:
         raise IllegalMessage(f"nothing is taken back before the results of {', '.join(waiting)}")
-    changed = [row for row in rows if _is_meant(row, operation)]
-    if changed:
-        _set(tables, operation, changed)
+    changed = _change(tables, operation, operation.first, operation.last, show=operation.show)
+    if operation.swap is not None:
+        changed += _change(tables, operation, *operation.swap, show=not operation.show)
+    for update in operation.state:
+        write_state(tables, update, operation.now)
     lease = tables.leases[lineage_id]
     tables.leases[lineage_id] = attrs.evolve(lease, renewals=lease.renewals + 1)
     version = tables.bump(lineage_id)
@@ -40,20 +44,21 @@ def hide(tables: Tables, operation: Hide) -> Hid:
         end = Finish(fence=operation.fence, outcome=DONE, now=operation.now, touch=False)
         version = finish(tables, end).version
     tip = tables.lineages[lineage_id].tip
-    return Hid(lineage_id=lineage_id, session_id=tip, rows=len(changed), version=version)
+    return Hid(lineage_id=lineage_id, session_id=tip, rows=changed, version=version)
 
 
-def _is_meant(row: Message, operation: Hide) -> bool:
-    inside = row.id >= operation.first and (operation.last is None or row.id <= operation.last)
-    return inside and row.hidden == operation.show and row.kind != KIND_SUMMARY
-
-
-def _set(tables: Tables, operation: Hide, changed: list[Message]) -> None:
-    lineage_id, ids = changed[0].lineage_id, {row.id for row in changed}
+def _change(tables: Tables, operation: Hide, first: MessageId, last: MessageId | None, *, show: bool) -> int:
+    """Change what is meant between two rows; return how many rows that were."""
+    lineage_id = operation.fence.lineage_id
+    rows = tables.transcripts[lineage_id]
+    changed = [row for row in rows if _is_meant(row, first, last, hidden=show)]
+    if not changed:
+        return 0
+    ids = {row.id for row in changed}
     tables.transcripts[lineage_id] = tuple(
-        attrs.evolve(row, hidden=not operation.show) if row.id in ids else row for row in tables.transcripts[lineage_id]
+        attrs.evolve(row, hidden=not show) if row.id in ids else row for row in tables.transcripts[lineage_id]
     )
-    kind, sign = ("show", 1) if operation.show else ("hide", -1)
+    kind, sign = ("show", 1) if show else ("hide", -1)
     lineage = tables.lineages[lineage_id]
     tables.lineages[lineage_id] = attrs.evolve(lineage, message_count=lineage.message_count + sign * len(changed))
     for row in changed:
@@ -67,3 +72,9 @@ def _set(tables: Tables, operation: Hide, changed: list[Message]) -> None:
             Change(kind=kind, lineage_id=lineage_id, session_id=row.session_id, message_id=row.id, at=operation.now)
         )
     tables.note_lineage(lineage_id, operation.now)
+    return len(changed)
+
+
+def _is_meant(row: Message, first: MessageId, last: MessageId | None, *, hidden: bool) -> bool:
+    inside = row.id >= first and (last is None or row.id <= last)
+    return inside and row.hidden == hidden and row.kind != KIND_SUMMARY

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_core.storage.memory import compression, lineages, routes, titles, turns
+from hermes_core.storage.memory import approvals, compression, hiding, lineages, routes, titles, turns
 from hermes_core.storage.memory.outbox import wake_deliveries
 from hermes_core.storage.memory.plugin_state import write_state
 from hermes_hookspecs.errors import Conflict
@@ -22,16 +22,27 @@ from hermes_hookspecs.inbox import (
     AcceptResult,
     InboxItem,
 )
-from hermes_hookspecs.operations import BindRoute, Compress, ReleaseRoute, Rename, Revoke, SetFlags
+from hermes_hookspecs.operations import (
+    AnswerApproval,
+    BindRoute,
+    Compress,
+    Hide,
+    ReleaseRoute,
+    Rename,
+    Revoke,
+    SetFlags,
+)
 from hermes_hookspecs.operations.outcomes import outcome_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_core.storage.memory.tables import Tables
     from hermes_hookspecs.ids import LineageId
     from hermes_hookspecs.inbox import ControlOutcome, InboxDraft
-    from hermes_hookspecs.operations import Accept, Control, Operation, Withdraw
+    from hermes_hookspecs.operations import Accept, Attach, Control, Operation, Withdraw
 
-__all__ = ["accept", "control", "withdraw"]
+__all__ = ["accept", "attach", "control", "store_item", "withdraw"]
 
 
 def accept(tables: Tables, operation: Accept) -> tuple[AcceptResult, ...]:
@@ -54,7 +65,7 @@ def _accept_one(tables: Tables, draft: InboxDraft, operation: Accept) -> AcceptR
     refused = _refusal(tables, draft, lineage_id, operation.max_waiting)
     if refused:
         return AcceptResult(id=None, refused=refused)
-    inbox_id = _store(tables, draft, lineage_id)
+    inbox_id = store_item(tables, draft, lineage_id)
     if draft.kind != INTERNAL:
         wake_deliveries(tables, draft.source, operation.now)
     return AcceptResult(id=inbox_id)
@@ -85,7 +96,8 @@ def _remember(tables: Tables, inbox_id: InboxId, identities: tuple[str, ...]) ->
         tables.identities.update(dict.fromkeys(fresh, inbox_id))
 
 
-def _store(tables: Tables, draft: InboxDraft, lineage_id: LineageId | None) -> InboxId:
+def store_item(tables: Tables, draft: InboxDraft, lineage_id: LineageId | None) -> InboxId:
+    """Store a row; return its number."""
     tables.last_inbox += 1
     inbox_id = InboxId(tables.last_inbox)
     tables.inbox[inbox_id] = InboxItem(
@@ -108,6 +120,15 @@ def _store(tables: Tables, draft: InboxDraft, lineage_id: LineageId | None) -> I
     if draft.error:
         tables.settled[inbox_id] = draft.accepted_at
     return inbox_id
+
+
+def attach(tables: Tables, operation: Attach) -> bool:
+    """Run :class:`~hermes_hookspecs.operations.Attach`."""
+    item = tables.inbox.get(operation.inbox_id)
+    if item is None or item.status != PENDING:
+        return False
+    tables.inbox[item.id] = attrs.evolve(item, attachments=operation.attachments)
+    return True
 
 
 def withdraw(tables: Tables, operation: Withdraw) -> int:
@@ -137,16 +158,17 @@ def control(tables: Tables, operation: Control) -> ControlOutcome:
 
 def _run_effect(tables: Tables, effect: Operation[object] | None) -> object:
     """Run the effect of a control row by its own handler; return what that returns, ``None`` for no effect."""
-    if isinstance(effect, ReleaseRoute):
-        return routes.release_route(tables, effect)
-    if isinstance(effect, BindRoute):
-        return routes.bind_route(tables, effect)
-    if isinstance(effect, Revoke):
-        return turns.revoke(tables, effect)
-    if isinstance(effect, Rename):
-        return titles.rename(tables, effect)
-    if isinstance(effect, SetFlags):
-        return lineages.set_flags(tables, effect)
-    if isinstance(effect, Compress):
-        return compression.compress(tables, effect)
-    return None
+    run = _EFFECTS.get(type(effect))
+    return None if run is None else run(tables, effect)
+
+
+_EFFECTS: dict[type, Callable[..., object]] = {
+    AnswerApproval: approvals.answer_approval,
+    BindRoute: routes.bind_route,
+    Compress: compression.compress,
+    Hide: hiding.hide,
+    ReleaseRoute: routes.release_route,
+    Rename: titles.rename,
+    Revoke: turns.revoke,
+    SetFlags: lineages.set_flags,
+}

@@ -68,6 +68,11 @@ def _forget(tables: Tables, lineage_id: LineageId, now: int) -> None:
     tables.turns = {key: turn for key, turn in tables.turns.items() if turn.lineage_id != lineage_id}
     tables.usage = [row for row in tables.usage if row.lineage_id != lineage_id]
     tables.state = {key: entry for key, entry in tables.state.items() if entry.lineage_id != lineage_id}
+    tables.approvals = {key: one for key, one in tables.approvals.items() if one.lineage_id != lineage_id}
+    tables.jobs = {key: job for key, job in tables.jobs.items() if job.lineage_id != lineage_id}
+    for place, row in tables.audit.items():
+        if row.lineage_id == lineage_id:
+            tables.audit[place] = attrs.evolve(row, entry=attrs.evolve(row.entry, arguments="", result=""))
     for item in [item for item in tables.inbox.values() if item.lineage_id == lineage_id]:
         _let_go(tables, item, now)
     forget_deliveries(tables, [row.id for row in tables.deliveries.values() if row.lineage_id == lineage_id])

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 from hermes_hookspecs.sessions import SessionSummary, StoreStats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hermes_core.storage.memory.tables import Tables
-    from hermes_hookspecs.sessions import Lineage, SessionFilter
+    from hermes_hookspecs.sessions import Lineage, Session, SessionFilter
 
 __all__ = ["by_activity", "count_everything", "fits", "summary_of"]
 
@@ -60,11 +60,20 @@ def summary_of(tables: Tables, lineage: Lineage) -> SessionSummary:
         output_tokens=_sum(session.output_tokens for session in segments),
         cache_read_tokens=_sum(session.cache_read_tokens for session in segments),
         cache_write_tokens=_sum(session.cache_write_tokens for session in segments),
-        estimated_cost_usd=_sum(session.estimated_cost_usd for session in segments),
+        estimated_cost_usd=_cost(segments),
         pinned=lineage.pinned,
         archived=lineage.archived,
         locked_by=None if holder is None else holder.describe(),
     )
+
+
+def _cost(segments: Sequence[Session]) -> float | None:
+    """Return what all segments have cost: unknown where one has used tokens of unknown cost."""
+    for one in segments:
+        counters = (one.input_tokens, one.output_tokens, one.cache_read_tokens, one.cache_write_tokens)
+        if one.estimated_cost_usd is None and any(counter is not None for counter in counters):
+            return None
+    return _sum(one.estimated_cost_usd for one in segments)
 
 
 def _sum(numbers: Iterable[Number | None]) -> Number | None:

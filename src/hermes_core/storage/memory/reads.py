@@ -9,6 +9,7 @@ from hermes_core.storage.memory.closing import active_turn
 from hermes_core.storage.memory.legality import open_calls
 from hermes_core.storage.memory.listing import by_activity, count_everything, fits, summary_of
 from hermes_core.storage.memory.outbox import heads
+from hermes_core.storage.memory.record_reads import MemoryRecordReader
 from hermes_core.storage.memory.text import clean_text
 from hermes_hookspecs.inbox import APPLIED, CONTROL, PENDING, QUARANTINED
 from hermes_hookspecs.messages import ASSISTANT, USER
@@ -37,7 +38,7 @@ Door = tuple[str, str]
 _LOWER_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
-class MemoryReader:
+class MemoryReader(MemoryRecordReader):
     """The reads of the port, on ``tables``; the instance's name stands in its cursors."""
 
     def __init__(self, tables: Tables, instance: str) -> None:
@@ -285,8 +286,9 @@ class MemoryReader:
 
     def changes(self, after: str | None, *, limit: int = 1000) -> tuple[Sequence[Change], str]:
         """Return changes behind an opaque cursor, and the cursor behind them."""
-        start = 0 if after is None else self._position(after)
-        found = tuple(self._tables.feed[start : start + limit])
+        begin = self._tables.feed_begin
+        start = begin if after is None else self._position(after)
+        found = tuple(self._tables.feed[start - begin : start - begin + limit])
         return found, f"{self._instance}.{start + len(found)}"
 
     def _position(self, cursor: str) -> int:
@@ -294,8 +296,10 @@ class MemoryReader:
         if instance != self._instance or not (number.isascii() and number.isdigit()):
             raise ValueError(f"{cursor!r} is no cursor of this store; begin again with None")
         position = int(number)
-        if position > len(self._tables.feed):
+        if position > self._tables.feed_begin + len(self._tables.feed):
             raise ValueError(f"{cursor!r} stands behind the newest change of this store; begin again with None")
+        if position < self._tables.feed_begin:
+            raise ValueError(f"changes behind {cursor!r} are gone; read the rows anew and begin again with None")
         return position
 
 

@@ -26,9 +26,12 @@ T = TypeVar("T")
 def _handlers() -> Mapping[type, Callable[..., object]]:
     """Return what runs each operation."""
     from hermes_core.storage.memory import (
+        approvals,
+        audit,
         compression,
         hiding,
         inbox,
+        jobs,
         lineages,
         outbox,
         plugin_state,
@@ -41,9 +44,13 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
 
     return {
         operations.Accept: inbox.accept,
+        operations.AnswerApproval: approvals.answer_approval,
         operations.Append: turns.append,
+        operations.AskApproval: approvals.ask_approval,
+        operations.Attach: inbox.attach,
         operations.Begin: turns.begin,
         operations.BindRoute: routes.bind_route,
+        operations.CancelJob: jobs.cancel_job,
         operations.ClaimDelivery: outbox.claim_delivery,
         operations.Compress: compression.compress,
         operations.Control: inbox.control,
@@ -51,6 +58,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.Delete: lineages.delete,
         operations.Deliver: outbox.deliver,
         operations.DropDelivery: outbox.drop_delivery,
+        operations.EndJob: jobs.end_job,
         operations.FailDelivery: outbox.fail_delivery,
         operations.Finish: turns.finish,
         operations.ForgetRoute: routes.forget_route,
@@ -59,6 +67,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.LeaveEntrances: upkeep.leave_entrances,
         operations.MarkSent: outbox.mark_sent,
         operations.PutState: plugin_state.put_state,
+        operations.RecordAudit: audit.record_audit,
         operations.RecordUsage: turns.record_usage,
         operations.ReleaseRoute: routes.release_route,
         operations.Rename: titles.rename,
@@ -68,7 +77,9 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.ServeEntrances: upkeep.serve_entrances,
         operations.SetFlags: lineages.set_flags,
         operations.SplitDelivery: outbox.split_delivery,
+        operations.StartJob: jobs.start_job,
         operations.Sweep: upkeep.sweep,
+        operations.TellJobs: jobs.tell_jobs,
         operations.Withdraw: inbox.withdraw,
     }
 

@@ -21,8 +21,11 @@ from hermes_hookspecs.state import Change
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, SessionId, SessionKey, TurnId
+    from hermes_hookspecs.approvals import Approval
+    from hermes_hookspecs.audit import AuditRow
+    from hermes_hookspecs.ids import ApprovalId, DeliveryId, InboxId, JobId, LineageId, SessionId, SessionKey, TurnId
     from hermes_hookspecs.inbox import EntranceServer, InboxItem
+    from hermes_hookspecs.jobs import Job
     from hermes_hookspecs.messages import MessageDraft
     from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.sessions import Lineage, Route, Session
@@ -71,9 +74,14 @@ class Tables:
     answered: frozenset[DeliveryId] = frozenset()
     state: dict[tuple[str, str], StateEntry] = attrs.field(factory=dict)
     feed: list[Change] = attrs.field(factory=list)
+    feed_begin: int = 0
+    approvals: dict[ApprovalId, Approval] = attrs.field(factory=dict)
+    audit: dict[tuple[TurnId, str], AuditRow] = attrs.field(factory=dict)
+    jobs: dict[JobId, Job] = attrs.field(factory=dict)
     last_message: int = 0
     last_inbox: int = 0
     last_delivery: int = 0
+    last_audit: int = 0
 
     def copy(self) -> Tables:
         """Return tables that can be changed while these stay as they are; the values are shared."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
+from hermes_core.storage.memory.audit import note_calls
 from hermes_core.storage.memory.closing import (
     active_turn,
     break_off,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import Append, Begin, BeginResult, Finish, RecordUsage, Renew, Revoke
+    from hermes_hookspecs.sessions import Session
     from hermes_hookspecs.turns import Fence, Usage
 
 __all__ = ["append", "begin", "check_fence", "finish", "record_usage", "renew", "revoke"]
@@ -196,6 +198,7 @@ def append(tables: Tables, operation: Append) -> tuple[MessageId, ...]:
     check_steered(operation.drafts)
     _take_steered(tables, operation, turn)
     rows = tables.add_rows(turn.lineage_id, turn.session_id, turn.id, operation.drafts, operation.now)
+    note_calls(tables, turn.id, operation.audit)
     tables.bump(turn.lineage_id)
     lease = tables.leases[turn.lineage_id]
     tables.leases[turn.lineage_id] = attrs.evolve(lease, renewals=lease.renewals + 1)
@@ -269,8 +272,17 @@ def _add_usage(tables: Tables, turn: Turn, usage: Usage, now: int) -> None:
         output_tokens=_plus(session.output_tokens, usage.output_tokens),
         cache_read_tokens=_plus(session.cache_read_tokens, usage.cache_read_tokens),
         cache_write_tokens=_plus(session.cache_write_tokens, usage.cache_write_tokens),
-        estimated_cost_usd=_plus(session.estimated_cost_usd, usage.estimated_cost_usd),
+        estimated_cost_usd=_cost(session, usage),
     )
+
+
+def _cost(session: Session, usage: Usage) -> float | None:
+    """Return what a session has cost: unknown as soon as one report had no cost."""
+    counters = (session.input_tokens, session.output_tokens, session.cache_read_tokens, session.cache_write_tokens)
+    known, more = session.estimated_cost_usd, usage.estimated_cost_usd
+    if known is None and all(counter is None for counter in counters):
+        return more
+    return None if known is None or more is None else known + more
 
 
 def _plus(known: Number | None, more: Number | None) -> Number | None:

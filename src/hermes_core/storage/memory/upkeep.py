@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from hermes_core.storage.memory.outbox import forget_deliveries
 from hermes_hookspecs.inbox import EntranceServer
 from hermes_hookspecs.operations import Swept
+from hermes_hookspecs.turns import ACTIVE
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import ServerKey, Tables
@@ -51,7 +52,10 @@ def sweep(tables: Tables, operation: Sweep) -> Swept:
     inbox = _sweep_inbox(tables, operation)
     outbox = _sweep_outbox(tables, operation)
     state = _sweep_state(tables, operation)
-    return Swept(inbox=inbox, outbox=outbox, state=state, more=operation.limit in {inbox, outbox, state})
+    records = _sweep_records(tables, operation)
+    changes = _sweep_changes(tables, operation)
+    more = operation.limit in {inbox, outbox, state, changes, *records}
+    return Swept(inbox=inbox, outbox=outbox, state=state, records=sum(records), changes=changes, more=more)
 
 
 def _sweep_inbox(tables: Tables, operation: Sweep) -> int:
@@ -82,6 +86,34 @@ def _sweep_outbox(tables: Tables, operation: Sweep) -> int:
     settled = [(row.settled_at, row.id) for row in tables.deliveries.values() if row.settled_at is not None]
     old = sorted(each for each in settled if each[0] < operation.outbox_before)[: operation.limit]
     forget_deliveries(tables, [delivery_id for _, delivery_id in old])
+    return len(old)
+
+
+def _sweep_records(tables: Tables, operation: Sweep) -> tuple[int, int, int]:
+    """Remove calls, requests and jobs that are old; what belongs to a turn that runs stays."""
+    before, running = operation.records_before, {one.id for one in tables.turns.values() if one.outcome == ACTIVE}
+    calls = sorted(
+        (row.entry.started_at, row.id, place)
+        for place, row in tables.audit.items()
+        if row.entry.started_at < before and row.turn_id not in running
+    )[: operation.limit]
+    asked = [one for one in tables.approvals.values() if one.asked_at < before and one.turn_id not in running]
+    ended = [one for one in tables.jobs.values() if one.settled_at is not None and one.settled_at < before]
+    for _, _, place in calls:
+        del tables.audit[place]
+    requests = sorted(asked, key=lambda one: one.asked_at)[: operation.limit]
+    for request in requests:
+        del tables.approvals[request.id]
+    jobs = sorted(ended, key=lambda one: one.settled_at or 0)[: operation.limit]
+    for job in jobs:
+        del tables.jobs[job.id]
+    return len(calls), len(requests), len(jobs)
+
+
+def _sweep_changes(tables: Tables, operation: Sweep) -> int:
+    old = list(takewhile(lambda change: change.at < operation.changes_before, tables.feed[: operation.limit]))
+    tables.feed = tables.feed[len(old) :]
+    tables.feed_begin += len(old)
     return len(old)
 
 

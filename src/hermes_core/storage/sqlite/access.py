@@ -7,22 +7,22 @@ store's writer like any other operation.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import apsw
 
-from hermes_core.storage.sqlite import forks
-from hermes_core.storage.sqlite.connection import Connection, Statements, connect, disconnect, translate
-from hermes_core.storage.sqlite.gate import Gate
+from hermes_core.storage.sqlite import dropping, forks
+from hermes_core.storage.sqlite.connection import Statements, translate
 from hermes_core.storage.sqlite.queries.access import visible
 from hermes_core.storage.sqlite.readers import Readers
-from hermes_hookspecs.errors import StorageError, StoreBusy, StoreRefused
+from hermes_hookspecs.errors import StorageError, StoreRefused
 from hermes_hookspecs.ports.sqlite import RESERVED_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from hermes_core.storage.sqlite.connection import Connection
     from hermes_core.storage.sqlite.database import Database
     from hermes_core.storage.sqlite.transaction import Bindings, Reader, SQLiteValue, Transaction
     from hermes_hookspecs.ports.sqlite import SqliteReader, SqliteWriter
@@ -51,14 +51,17 @@ REGISTER = """
 REGISTERED = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'plugin_schema'"
 VERSION = "SELECT version, watermark, tables FROM plugin_schema WHERE plugin = ?"
 PLUGINS = "SELECT plugin, version FROM plugin_schema ORDER BY plugin"
+LAGGING = """
+    SELECT plugin FROM plugin_schema AS p
+    WHERE (SELECT at FROM changes AS c WHERE c.id > p.watermark ORDER BY c.id LIMIT 1) < ? ORDER BY plugin
+"""
 TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid"
-NEWEST_CHANGE = "SELECT coalesce(max(id), 0) FROM changes"
+NEWEST_CHANGE = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changes'), 0)"
 NOTE = """
     INSERT INTO plugin_schema VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT DO UPDATE SET version = excluded.version, tables = excluded.tables
 """
 ADVANCE = "UPDATE plugin_schema SET watermark = ?1 WHERE plugin = ?2 AND watermark = ?3"
-FORGET = "DELETE FROM plugin_schema WHERE plugin = ?"
 
 
 class PluginTables:
@@ -150,36 +153,24 @@ class PluginTables:
         return found
 
     def drop(self, plugin: str) -> bool:
-        """Remove every table of a plugin, sound or not."""
+        """Take every table of a plugin out of sight, sound or not."""
         tables = _names(self._row(plugin)[2])
         if not tables:
             return False
-        try:
-            self._database.apply(_dropping(plugin, tables))
-        except StoreBusy:
-            raise
-        except StorageError:
-            # A virtual table whose own settings are damaged cannot be opened, and so not be dropped.
-            self._drop_by_force(tables)
-            self._database.apply(_dropping(plugin, tables))
+        dropping.unlist(self._database, tables, busy_timeout_s=self._busy_timeout_s)
+        self._database.apply(dropping.put_aside(plugin, tables))
         return True
 
-    def _drop_by_force(self, tables: Sequence[str]) -> None:
-        """Take virtual tables out of the schema by hand, with everything that belongs to them; behind the gate."""
-        gate = Gate(self._database.path)
-        try:
-            if not gate.acquire_until(time.monotonic() + self._busy_timeout_s):
-                raise StoreBusy("the tables could not be dropped: another process kept the store locked")
-            connection = connect(self._database.path, busy_timeout_s=self._busy_timeout_s, synchronous="FULL")
-            try:
-                with connection.inside:
-                    _unlist(connection, tables)
-            except apsw.Error as error:
-                raise translate(error, "tables of a plugin could not be dropped") from error
-            finally:
-                disconnect(connection, checkpoint=False)
-        finally:
-            gate.close()
+    def clear_dropped(self, *, budget_s: float) -> int:
+        """Delete what was dropped, in small steps."""
+        return dropping.clear(self._database, budget_s=budget_s)
+
+    def lagging(self, before: int) -> Sequence[str]:
+        """Plugins for which a change from before then still waits."""
+        with self._database.read() as reader:
+            if reader.one(REGISTERED) is None:
+                return ()
+            return tuple(str(name) for (name,) in reader.all(LAGGING, (before,)))
 
     # --- the end
 
@@ -272,37 +263,3 @@ def _step(plugin: str, number: int, sql: str, known: int) -> Callable[[Transacti
         tx.run(NOTE, (plugin, number + 1, newest, " ".join(listed)))
 
     return work
-
-
-def _dropping(plugin: str, tables: Sequence[str]) -> Callable[[Transaction], None]:
-    def work(tx: Transaction) -> None:
-        for name in tables:
-            # Dropping a virtual table takes its shadows along, so each is looked for when its turn comes.
-            if tx.one("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)) is not None:
-                tx.run(f"DROP TABLE {_quoted(name)}")
-        tx.run(FORGET, (plugin,))
-
-    return work
-
-
-def _unlist(connection: Connection, tables: Sequence[str]) -> None:
-    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
-    connection.execute("PRAGMA writable_schema = ON; BEGIN IMMEDIATE").fetchall()
-    try:
-        for name in tables:
-            connection.execute(
-                "DELETE FROM sqlite_schema WHERE type = 'table' AND name = ? AND sql LIKE 'CREATE VIRTUAL TABLE%'",
-                (name,),
-            ).fetchall()
-        # Others have the old schema in memory until its number changes.
-        version = connection.execute("PRAGMA schema_version").fetchall()[0][0]
-        connection.execute(f"PRAGMA schema_version = {cast('int', version) + 1}; COMMIT").fetchall()
-    except BaseException:
-        with suppress(apsw.Error):
-            connection.execute("ROLLBACK").fetchall()
-        raise
-
-
-def _quoted(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.storage.sqlite.cleaning import clean
+from hermes_core.storage.sqlite.record_reads import SqliteRecordReads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PinnedReads", "SqliteReads"]
 
 
-class SqliteReads:
+class SqliteReads(SqliteRecordReads):
     """Reads of a database file; where each gets its view from is the subclass's business. Thread-safe, blocking."""
 
     path: str

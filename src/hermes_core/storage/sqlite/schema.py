@@ -9,6 +9,7 @@ written often touches them. Rows are ordered by their integer ids, never by time
 from __future__ import annotations
 
 from hermes_core.storage.sqlite.migrate import Migration, Schema
+from hermes_core.storage.sqlite.migrations import FOURTH
 
 __all__ = ["APPLICATION_ID", "SCHEMA"]
 
@@ -315,11 +316,14 @@ CREATE INDEX outbox_owed ON outbox (session_key, inbox_id) WHERE settled_at IS N
 
 # Of the tables of a new file; a test knows them and shows the right ones when a migration has changed them.
 CHECKSUMS = {
+    "approvals": 0x38A4C5E9,
+    "audit": 0x88E25325,
     "changes": 0xA4153084,
     "entrance_servers": 0x2506087F,
     "erased": 0x3788470D,
     "inbox": 0x033214F7,
     "inbox_identities": 0xA98CD225,
+    "jobs": 0x0245D04D,
     "lineages": 0x77AE4D3A,
     "messages": 0x082DCBCC,
     "meta": 0xD695DE9B,
@@ -334,7 +338,7 @@ CHECKSUMS = {
 
 SCHEMA = Schema(
     application_id=APPLICATION_ID,
-    migrations=(Migration(1, FIRST), Migration(2, SECOND), Migration(3, THIRD)),
+    migrations=(Migration(1, FIRST), Migration(2, SECOND), Migration(3, THIRD), Migration(4, FOURTH)),
     checksums=CHECKSUMS,
 )
 """What this program makes of a new file and of any older one."""

@@ -38,6 +38,7 @@ NAME_BYTES = 16
 RUN: dict[type, Callable[..., object]] = {
     ops.Accept: doors.accept,
     ops.Append: talk.append,
+    ops.Attach: doors.attach,
     ops.Begin: talk.begin,
     ops.BindRoute: doors.bind_route,
     ops.ClaimDelivery: post.claim,

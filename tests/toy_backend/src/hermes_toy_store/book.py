@@ -49,6 +49,7 @@ class Book:
         self.heard: dict[DeliveryId, int] = {}
         self.state: dict[tuple[str, str], StateEntry] = {}
         self.feed: list[Change] = []
+        self.feed_begin = 0
         self.last_row = 0
         self.last_item = 0
         self.last_delivery = 0

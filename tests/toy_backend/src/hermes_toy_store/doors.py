@@ -286,6 +286,14 @@ def _is_busy(book: Book, lineage_id: LineageId | None) -> bool:
     return bool(book.waiting(lineage_id=lineage_id)) or (lease is not None and lease.holder is not None)
 
 
+def attach(book: Book, op: ops.Attach) -> bool:
+    item = book.inbox.get(op.inbox_id)
+    if item is None or item.status != PENDING:
+        return False
+    book.inbox[item.id] = attrs.evolve(item, attachments=op.attachments)
+    return True
+
+
 def withdraw(book: Book, op: ops.Withdraw) -> int:
     pending = [i for i in book.inbox.values() if i.id in set(op.ids) and i.status == PENDING]
     for item in pending:

@@ -218,5 +218,10 @@ def sweep(book: Book, op: ops.Sweep) -> ops.Swept:
     expired = sorted(each for each in mortal if each[0] <= op.now)[: op.limit]
     for _, place in expired:
         del book.state[place]
-    more = op.limit in {len(old), len(sent), len(expired)}
-    return ops.Swept(inbox=len(old), outbox=len(sent), state=len(expired), more=more)
+    told = 0
+    while told < op.limit and book.feed and book.feed[0].at < op.changes_before:
+        del book.feed[0]
+        told += 1
+    book.feed_begin += told
+    more = op.limit in {len(old), len(sent), len(expired), told}
+    return ops.Swept(inbox=len(old), outbox=len(sent), state=len(expired), changes=told, more=more)

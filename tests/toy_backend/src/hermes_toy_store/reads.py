@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, MessageId, SessionId, SessionKey, TurnId
     from hermes_hookspecs.inbox import EntranceServer, InboxItem
+    from hermes_hookspecs.jobs import Job
     from hermes_hookspecs.messages import Message, ToolCall
     from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.principal import Principal
@@ -266,9 +267,15 @@ class Reads:
         keys = sorted(key for space, key in self.book.state if space == namespace and key.startswith(prefix))
         return tuple(found for found in (self.state(namespace, key, now=now) for key in keys) if found is not None)
 
+    def untold_jobs(self, lineage_id: LineageId, *, limit: int = 20) -> Sequence[Job]:
+        return ()  # it keeps none
+
     def changes(self, after: str | None, *, limit: int = 1000) -> tuple[Sequence[Change], str]:
-        name, _, place = (after or f"{self.name}@0").partition("@") if after != "" else ("", "", "")
-        if name != self.name or not place.isascii() or not place.isdigit() or int(place) > len(self.book.feed):
+        begin = self.book.feed_begin
+        name, _, place = (f"{self.name}@{begin}" if after is None else after).partition("@")
+        if name != self.name or not place.isascii() or not place.isdigit() or int(place) - begin > len(self.book.feed):
             raise ValueError(f"{after!r} is no cursor of this store")
-        found = tuple(self.book.feed[int(place) : int(place) + limit])
+        if int(place) < begin:
+            raise ValueError(f"changes behind {after!r} are gone")
+        found = tuple(self.book.feed[int(place) - begin :][:limit])
         return found, f"{self.name}@{int(place) + len(found)}"

@@ -330,4 +330,7 @@ def _add_usage(book: Book, turn: Turn, usage: Usage, now: int) -> None:
     session = book.sessions[turn.session_id]
     more = attrs.asdict(usage, filter=lambda field, value: field.name != "model" and value is not None)
     sums = {name: number + (getattr(session, name) or 0) for name, number in more.items()}
+    turns = [one.id for one in book.turns.values() if one.session_id == session.id]
+    if any(one.usage.estimated_cost_usd is None for each in turns for one in book.usage.get(each, ())):
+        sums["estimated_cost_usd"] = None  # one call of unknown cost makes the sum unknown
     book.sessions[session.id] = attrs.evolve(session, **sums)

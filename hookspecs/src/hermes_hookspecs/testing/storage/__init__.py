@@ -5,6 +5,6 @@ Every rule of :mod:`hermes_hookspecs.operations` and :mod:`hermes_hookspecs.port
 
 from __future__ import annotations
 
-from hermes_hookspecs.testing.storage.suite import StorageSuite
+from hermes_hookspecs.testing.storage.suite import RecordsSuite, StorageSuite
 
-__all__ = ["StorageSuite"]
+__all__ = ["RecordsSuite", "StorageSuite"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from hermes_hookspecs.ids import TurnId
 from hermes_hookspecs.messages import (
     INTERRUPTED_RESULT,
@@ -110,7 +108,7 @@ class FinishTests(StoreFixtures):
         session = scene.tip(entry.lineage_id)
         assert (session.input_tokens, session.output_tokens) == (15, 7)
         assert (session.cache_read_tokens, session.cache_write_tokens) == (None, None)
-        assert session.estimated_cost_usd == pytest.approx(0.5)
+        assert session.estimated_cost_usd is None
         (summary,) = store.summaries(ALL)
         assert (summary.input_tokens, summary.output_tokens, summary.cache_read_tokens) == (15, 7, None)
 

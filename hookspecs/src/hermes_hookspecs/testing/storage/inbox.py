@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.ids import InboxId
 from hermes_hookspecs.inbox import CONTROL, PENDING, QUARANTINED, SUPERSEDED, WITHDRAWN
 from hermes_hookspecs.messages import Attachment
-from hermes_hookspecs.operations import Accept, Claim, Withdraw
+from hermes_hookspecs.operations import Accept, Attach, Claim, Withdraw
 from hermes_hookspecs.state import ABSENT, StateUpdate
 from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, binding, holder_at, key_of, releasing
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
@@ -254,6 +255,24 @@ class InboxTests(StoreFixtures):
         assert store.states("feishu", now=scene.now) == ()
         (taken,) = _accept(scene, scene.incoming(identities=("new",)))
         assert not taken.duplicate
+
+    def test_what_was_fetched_is_written_down_while_the_message_waits(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        there = Attachment(kind="image", reference="img_1", sha256="ab", size=3)
+        gone = Attachment(kind="audio", reference="snd_1", text="[audio, not available]")
+        waits, other = scene.accept("look", attachments=(Attachment(kind="image", reference="img_1"),)), scene.accept()
+        operation = Attach(inbox_id=waits, attachments=(there, gone), now=scene.now)
+
+        assert scene.run(operation)
+        assert scene.run(operation)
+
+        items = [store.inbox_item(each) for each in (waits, other)]
+        assert [item.attachments for item in items if item is not None] == [(there, gone), ()]
+        scene.begin(entry.lineage_id, waits)
+        assert not scene.run(attrs.evolve(operation, attachments=()))
+        claimed = store.inbox_item(waits)
+        assert claimed is not None
+        assert claimed.attachments == (there, gone)
 
     def test_withdraw_takes_back_what_still_waits(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from hermes_hookspecs.testing.completeness import CompleteSuite
+from hermes_hookspecs.testing.storage.approvals import ApprovalTests
+from hermes_hookspecs.testing.storage.audit import AuditTests
 from hermes_hookspecs.testing.storage.compression import CompressionTests
 from hermes_hookspecs.testing.storage.concurrency import ConcurrencyTests
 from hermes_hookspecs.testing.storage.controls import ControlTests
@@ -10,6 +12,7 @@ from hermes_hookspecs.testing.storage.deletion import DeletionTests
 from hermes_hookspecs.testing.storage.finishes import FinishTests
 from hermes_hookspecs.testing.storage.hiding import HidingTests
 from hermes_hookspecs.testing.storage.inbox import InboxTests
+from hermes_hookspecs.testing.storage.jobs import JobTests
 from hermes_hookspecs.testing.storage.leases import LeaseTests
 from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
 from hermes_hookspecs.testing.storage.outbox import InboundTests, OutboxTests, PeopleTests
@@ -24,8 +27,9 @@ from hermes_hookspecs.testing.storage.sweep import SweepTests
 from hermes_hookspecs.testing.storage.texts import TextTests
 from hermes_hookspecs.testing.storage.transcripts import AccessTests, LegalityTests, TranscriptTests
 from hermes_hookspecs.testing.storage.turns import BeginTests
+from hermes_hookspecs.testing.storage.usage import UsageTests
 
-__all__ = ["StorageSuite"]
+__all__ = ["RecordsSuite", "StorageSuite"]
 
 
 class StorageSuite(
@@ -57,7 +61,6 @@ class StorageSuite(
     StateTests,
     FeedTests,
     CompressionTests,
-    HidingTests,
     LifeTests,
     TextTests,
     ConcurrencyTests,
@@ -78,4 +81,11 @@ class StorageSuite(
 
             @pytest.fixture
             def another_store(self, tmp_path): ...      # a second, empty one in another place
+    """
+
+
+class RecordsSuite(HidingTests, ApprovalTests, AuditTests, JobTests, UsageTests, CompleteSuite):
+    """What a store does beside that for an agent that works: rows taken back, requests, calls, jobs, what it all cost.
+
+    With the fixtures of :class:`StorageSuite`. A store that fails it still serves conversations.
     """

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_hookspecs.inbox import CLAIMED, CONTROL, PENDING
-from hermes_hookspecs.operations import Accept, Deliver, DropDelivery, PutState, RetryDelivery, Sweep, Swept, Withdraw
+from hermes_hookspecs.operations import (
+    Accept,
+    Delete,
+    Deliver,
+    DropDelivery,
+    PutState,
+    RetryDelivery,
+    Sweep,
+    Swept,
+    Withdraw,
+)
 from hermes_hookspecs.outbox import SENT
 from hermes_hookspecs.state import StateUpdate
-from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, key_of, releasing, source_at
+from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, key_of, releasing, saying, source_at
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
@@ -21,9 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["SweepTests"]
 
 
-def _sweep(scene: Scene, *, inbox: int | None = None, outbox: int | None = None, limit: int = 500) -> Swept:
+def _sweep(scene: Scene, *, inbox: int = 0, outbox: int = 0, changes: int = 0, limit: int = 500) -> Swept:
     """Sweep what ended before these times; nothing of a kind that is not named."""
-    return scene.run(Sweep(now=scene.now, inbox_before=inbox or 0, outbox_before=outbox or 0, limit=limit))
+    return scene.run(
+        Sweep(now=scene.now, inbox_before=inbox, outbox_before=outbox, changes_before=changes, limit=limit)
+    )
 
 
 def _settled_in_every_way(scene: Scene) -> list[InboxId]:
@@ -191,6 +203,45 @@ class SweepTests(StoreFixtures):
         else:
             _sweep(scene, outbox=scene.now + 1, limit=1)
             assert [store.delivery(each) is None for each in deliveries] == [True, False]
+
+    def test_old_changes_go_and_a_cursor_that_needs_them_is_told(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        start, begun = store.changes(None)[1], scene.ask(entry)
+        scene.append(begun, saying("old"))
+        every, kept = store.changes(None)
+        scene.clock.advance(10)
+        scene.append(begun, saying("new"))
+        told = store.changes(kept)
+
+        assert _sweep(scene, changes=every[0].at) == Swept()
+        assert _sweep(scene, changes=every[0].at + 1, limit=1) == Swept(changes=1, more=True)
+        assert _sweep(scene, changes=every[-1].at + 1) == Swept(changes=len(every) - 1)
+
+        assert store.changes(None) == store.changes(kept) == told
+        with pytest.raises(ValueError, match="gone"):
+            store.changes(start)
+        assert scene.texts(entry.lineage_id)[-2:] == ["old", "new"]
+
+    def test_a_feed_that_was_swept_goes_on(self, store: Store, scene: Scene) -> None:
+        begun = scene.ask(scene.enter())
+        _sweep(scene, changes=scene.now + 1)
+        nothing, cursor = store.changes(None)
+
+        scene.append(begun, saying("new"))
+
+        (change,) = store.changes(cursor)[0]
+        assert nothing == ()
+        assert (change.kind, change.lineage_id) == ("insert", begun.turn.lineage_id)
+        assert store.changes(None)[0] == (change,)
+
+    def test_the_name_of_what_was_deleted_is_told_as_long_as_it_is_needed(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        scene.run(Delete(lineage_id=entry.lineage_id, now=scene.now))
+        _, cursor = store.changes(None, limit=1)
+
+        _sweep(scene, changes=scene.now + 1, limit=1)
+
+        assert {change.lineage_id for change in store.changes(cursor)[0]} == {entry.lineage_id}
 
     def test_a_sweep_of_everything_reaches_no_other_key(self, store: Store, scene: Scene) -> None:
         scene.enter(OTHER_KEY)

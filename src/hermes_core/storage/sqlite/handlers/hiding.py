@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
+from hermes_core.storage.sqlite.handlers.plugin_state import put
 from hermes_core.storage.sqlite.handlers.steps import finish
 from hermes_core.storage.sqlite.handlers.tips import note_lineage
 from hermes_core.storage.sqlite.rows import read_calls, read_open_calls
@@ -57,20 +58,27 @@ def hide(operation: Hide) -> Callable[[Transaction], Hid]:
         calls = [call_id for call_id, _ in read_open_calls(waiting)]
         if calls:
             raise IllegalMessage(f"nothing is taken back before the results of {', '.join(calls)}")
-        meant = tx.all(MEANT, (lineage_no, operation.first, last, int(operation.show)))
-        rows = cast("Sequence[MeantRow]", meant)  # columns of MEANT
-        version = _set(tx, operation, lineage_no, tip, rows)
+        rows, version = _change(tx, operation, lineage_no, tip, (operation.first, last), show=operation.show)
+        if operation.swap is not None:
+            more, version = _change(tx, operation, lineage_no, tip, operation.swap, show=not operation.show)
+            rows += more
+        for update in operation.state:
+            put(tx, update, now)
         if end is not None:
             version = end(tx).version
-        return Hid(lineage_id=fence.lineage_id, session_id=tip, rows=len(rows), version=version)
+        return Hid(lineage_id=fence.lineage_id, session_id=tip, rows=rows, version=version)
 
     return work
 
 
-def _set(tx: Transaction, operation: Hide, lineage_no: int, tip: SessionId, rows: Sequence[MeantRow]) -> int:
-    """Change the rows and count them; return the version of the lineage."""
-    kind, sign = ("show", 1) if operation.show else ("hide", -1)
-    tx.run_many(SET, [(int(not operation.show), row_id) for row_id, _, _ in rows])
+def _change(
+    tx: Transaction, operation: Hide, lineage_no: int, tip: SessionId, between: tuple[int, int], *, show: bool
+) -> tuple[int, int]:
+    """Change what is meant between two rows and count it; return how many rows, and the version of the lineage."""
+    meant = tx.all(MEANT, (lineage_no, *between, int(show)))
+    rows = cast("Sequence[MeantRow]", meant)  # columns of MEANT
+    kind, sign = ("show", 1) if show else ("hide", -1)
+    tx.run_many(SET, [(int(not show), row_id) for row_id, _, _ in rows])
     tx.run_many(TELL, [(kind, lineage_no, row_id, operation.now) for row_id, _, _ in rows])
     messages: Counter[str] = Counter()
     calls: Counter[str] = Counter()
@@ -90,4 +98,4 @@ def _set(tx: Transaction, operation: Hide, lineage_no: int, tip: SessionId, rows
         lineage_no,
     )
     (version,) = cast("tuple[int]", tx.one(COUNT, values))  # it was there
-    return version
+    return len(rows), version

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from hermes_core.storage.sqlite.transaction import SQLiteValue, Transaction
     from hermes_hookspecs.ids import InboxId
     from hermes_hookspecs.inbox import InboxDraft
-    from hermes_hookspecs.operations import Accept, Withdraw
+    from hermes_hookspecs.operations import Accept, Attach, Withdraw
 
-__all__ = ["accept", "withdraw"]
+__all__ = ["accept", "attach", "withdraw"]
 
 KNOWN = "SELECT inbox_id FROM inbox_identities WHERE identity = ?"
 WAITING = """
@@ -46,6 +46,7 @@ HEARD_FROM = """
     UPDATE outbox SET due_at = iif(awaits_inbound, ?, due_at), awaits_inbound = 0, inbound_seen = 1
     WHERE settled_at IS NULL AND (awaits_inbound = 1 OR status = 'sending') AND address = ?
 """
+ATTACH = "UPDATE inbox SET attachments = ? WHERE id = ? AND status = 'pending'"
 WITHDRAW = "UPDATE inbox SET status = 'withdrawn', settled_at = ? WHERE id = ? AND status = 'pending'"
 
 
@@ -123,6 +124,12 @@ def _learn(tx: Transaction, inbox_id: InboxId, identities: tuple[str, ...]) -> N
         known = read_strings(cast("tuple[str | None]", row)[0])  # the column of IDENTITIES
         tx.run(LEARN, (strings_text((*known, *fresh)), inbox_id))
         tx.run_many(REMEMBER, [(identity, inbox_id) for identity in fresh])
+
+
+def attach(operation: Attach) -> Callable[[Transaction], bool]:
+    """Work of :class:`~hermes_hookspecs.operations.Attach`."""
+    cells = (attachments_text(operation.attachments), operation.inbox_id)
+    return lambda tx: tx.run(ATTACH, cells) > 0
 
 
 def withdraw(operation: Withdraw) -> Callable[[Transaction], int]:

@@ -44,6 +44,10 @@ REMOVE = (
     "DELETE FROM outbox_parts WHERE delivery_id IN (SELECT id FROM outbox WHERE lineage_id = ?)",
     "DELETE FROM outbox WHERE lineage_id = ?",
     "DELETE FROM plugin_state WHERE lineage_id = ?",
+    "DELETE FROM approvals WHERE lineage_id = ?",
+    "DELETE FROM jobs WHERE lineage_id = ?",
+    # Who called what stays until its time is over, what was said goes.
+    "UPDATE audit SET arguments = '', result = '' WHERE lineage_id = ?",
 )
 REMOVE_MESSAGES = "DELETE FROM messages WHERE lineage_no = ?"
 REMOVE_SESSIONS = "DELETE FROM sessions WHERE lineage_id = ?"

@@ -21,9 +21,13 @@ T = TypeVar("T")
 
 MODULES = {
     "Accept": ("inbox", "accept"),
+    "AnswerApproval": ("approvals", "answer_approval"),
     "Append": ("steps", "append"),
+    "AskApproval": ("approvals", "ask_approval"),
+    "Attach": ("inbox", "attach"),
     "Begin": ("begin", "begin"),
     "BindRoute": ("routes", "bind_route"),
+    "CancelJob": ("jobs", "cancel_job"),
     "ClaimDelivery": ("sending", "claim_delivery"),
     "Compress": ("compression", "compress"),
     "Control": ("controls", "control"),
@@ -31,6 +35,7 @@ MODULES = {
     "Delete": ("lineages", "delete"),
     "Deliver": ("deliveries", "deliver"),
     "DropDelivery": ("deliveries", "drop_delivery"),
+    "EndJob": ("jobs", "end_job"),
     "FailDelivery": ("sending", "fail_delivery"),
     "Finish": ("steps", "finish"),
     "ForgetRoute": ("routes", "forget_route"),
@@ -39,6 +44,7 @@ MODULES = {
     "LeaveEntrances": ("servers", "leave_entrances"),
     "MarkSent": ("sending", "mark_sent"),
     "PutState": ("plugin_state", "put_state"),
+    "RecordAudit": ("audit", "record_audit"),
     "RecordUsage": ("usage", "record_usage"),
     "ReleaseRoute": ("routes", "release_route"),
     "Rename": ("titles", "rename"),
@@ -48,7 +54,9 @@ MODULES = {
     "ServeEntrances": ("servers", "serve_entrances"),
     "SetFlags": ("lineages", "set_flags"),
     "SplitDelivery": ("sending", "split_delivery"),
+    "StartJob": ("jobs", "start_job"),
     "Sweep": ("sweep", "sweep"),
+    "TellJobs": ("jobs", "tell_jobs"),
     "Withdraw": ("inbox", "withdraw"),
 }
 

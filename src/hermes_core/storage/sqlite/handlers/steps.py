@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from attrs import evolve
+
 from hermes_core.storage.sqlite.cleaning import clean, drafts_are_clean
+from hermes_core.storage.sqlite.handlers.audit import note_calls
 from hermes_core.storage.sqlite.handlers.deliveries import cells_of, store_deliveries
 from hermes_core.storage.sqlite.handlers.legality import calls_left_open
 from hermes_core.storage.sqlite.handlers.steering import take_steered
@@ -74,8 +77,10 @@ def _is_clean(operation: Append | Finish) -> bool:
 
 def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
     """Work of :class:`~hermes_hookspecs.operations.Append`."""
-    if not _is_clean(operation):
+    if operation.audit or not _is_clean(operation):
         operation = clean(operation)
+    if operation.audit:
+        return _noting(operation)
     fence, drafts, now = operation.fence, operation.drafts, operation.now
     rows = ReadyRows(drafts)
     if any(draft.inbox_id is not None for draft in drafts):
@@ -93,6 +98,18 @@ def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
             return _append_looking(tx, fence, drafts, rows, now)
         lineage_no, tip, turn_no = cast("tuple[int, str, int]", found)  # what COUNT_FENCED returns
         return store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)
+
+    return work
+
+
+def _noting(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
+    """Append, and write down what is known of the calls."""
+    store = append(evolve(operation, audit=()))
+
+    def work(tx: Transaction) -> tuple[MessageId, ...]:
+        ids = store(tx)
+        note_calls(tx, operation.fence.turn_id, operation.audit)
+        return ids
 
     return work
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.rows import read_strings
@@ -31,7 +32,37 @@ REMOVE_OUTBOX = "DELETE FROM outbox WHERE id = ?"
 EXPIRED = """
     SELECT namespace, key FROM plugin_state WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
 """
+# Whoever may still answer, or has to hear of it, finds it.
+OLD_RECORDS = (
+    """
+    DELETE FROM audit WHERE id IN (
+        SELECT id FROM audit WHERE started_at < ?1 AND NOT EXISTS (
+            SELECT 1 FROM turns WHERE turns.id = audit.turn_id AND turns.outcome = 'active'
+        ) ORDER BY started_at, id LIMIT ?2
+    )
+    """,
+    """
+    DELETE FROM approvals WHERE no IN (
+        SELECT no FROM approvals WHERE asked_at < ?1 AND NOT EXISTS (
+            SELECT 1 FROM turns WHERE turns.id = approvals.turn_id AND turns.outcome = 'active'
+        ) ORDER BY asked_at, no LIMIT ?2
+    )
+    """,
+    """
+    DELETE FROM jobs WHERE no IN (
+        SELECT no FROM jobs WHERE settled_at IS NOT NULL AND settled_at < ?1 ORDER BY settled_at, no LIMIT ?2
+    )
+    """,
+)
 REMOVE_STATE = "DELETE FROM plugin_state WHERE namespace = ? AND key = ?"
+NO_LIMIT = (1 << 63) - 1
+# A plugin's tables wait for every change behind their watermark.
+WAITING = "SELECT min(watermark) FROM plugin_schema"
+PLUGINS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'plugin_schema'"
+OLD_CHANGES = "SELECT id, kind, lineage_no, at FROM changes WHERE id <= ? ORDER BY id LIMIT ?"
+REMOVE_CHANGES = "DELETE FROM changes WHERE id <= ?"
+# A deletion is the last change of a lineage: with it nothing is left that its name is needed for.
+FORGET_NAME = "DELETE FROM erased WHERE lineage_no = ?"
 
 
 def sweep(operation: Sweep) -> Callable[[Transaction], Swept]:
@@ -43,8 +74,10 @@ def sweep(operation: Sweep) -> Callable[[Transaction], Swept]:
         outbox = _sweep_outbox(tx, operation.outbox_before, limit)
         expired = tx.all(EXPIRED, (operation.now, limit))
         tx.run_many(REMOVE_STATE, expired)
-        counts = (inbox, outbox, len(expired))
-        return Swept(inbox=inbox, outbox=outbox, state=len(expired), more=max(counts) >= limit)
+        records = [tx.run(statement, (operation.records_before, limit)) for statement in OLD_RECORDS]
+        changes = _sweep_changes(tx, operation.changes_before, limit)
+        more = max(inbox, outbox, len(expired), changes, *records) >= limit
+        return Swept(inbox=inbox, outbox=outbox, state=len(expired), records=sum(records), changes=changes, more=more)
 
     return work
 
@@ -62,3 +95,14 @@ def _sweep_outbox(tx: Transaction, before: int, limit: int) -> int:
     tx.run_many(REMOVE_PARTS, rows)
     tx.run_many(REMOVE_OUTBOX, rows)
     return len(rows)
+
+
+def _sweep_changes(tx: Transaction, before: int, limit: int) -> int:
+    waiting = tx.one(WAITING) if tx.one(PLUGINS) is not None else None
+    top = NO_LIMIT if waiting is None or waiting[0] is None else waiting[0]
+    rows = cast("list[tuple[int, str, int, int]]", tx.all(OLD_CHANGES, (top, limit)))  # columns of OLD_CHANGES
+    old = list(takewhile(lambda row: row[3] < before, rows))
+    if old:
+        tx.run(REMOVE_CHANGES, (old[-1][0],))
+        tx.run_many(FORGET_NAME, [(lineage_no,) for _, kind, lineage_no, _ in old if kind == "delete-lineage"])
+    return len(old)

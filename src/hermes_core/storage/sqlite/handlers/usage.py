@@ -20,14 +20,17 @@ INSERT = """
         estimated_cost_usd)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-# Unknown and known is known; unknown and unknown stays unknown.
+# Tokens: what was reported. A cost is unknown as soon as one report had none; the first report finds nothing.
 ADD = """
     UPDATE sessions SET
         input_tokens = coalesce(input_tokens + ?1, input_tokens, ?1),
         output_tokens = coalesce(output_tokens + ?2, output_tokens, ?2),
         cache_read_tokens = coalesce(cache_read_tokens + ?3, cache_read_tokens, ?3),
         cache_write_tokens = coalesce(cache_write_tokens + ?4, cache_write_tokens, ?4),
-        estimated_cost_usd = coalesce(estimated_cost_usd + ?5, estimated_cost_usd, ?5)
+        estimated_cost_usd = iif(
+            coalesce(input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, estimated_cost_usd) IS NULL,
+            ?5, estimated_cost_usd + ?5
+        )
     WHERE id = ?6
 """
 TURN = "SELECT session_id, outcome FROM turns WHERE id = ?"

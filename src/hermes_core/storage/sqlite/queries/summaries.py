@@ -25,11 +25,21 @@ __all__ = ["summaries", "summary"]
 
 _SUMS = ", ".join(
     f"iif(l.segments = 1, t.{name}, (SELECT sum({name}) FROM sessions WHERE lineage_id = l.id))"
-    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "estimated_cost_usd")
+    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 )
+# Tokens without a cost: nobody knows what the whole has cost.
+_COST = """
+    iif(l.segments = 1, t.estimated_cost_usd, (
+        SELECT iif(
+            max(estimated_cost_usd IS NULL AND coalesce(
+                input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
+            ) IS NOT NULL), NULL, sum(estimated_cost_usd)
+        ) FROM sessions WHERE lineage_id = l.id
+    ))
+"""
 SUMMARY = f"""
     SELECT l.tip, l.id, t.source, t.account_id, t.user_id, l.title, coalesce(l.preview, ''), l.created_at,
-        l.last_activity, t.ended_at, t.end_reason, l.message_count, l.segments, t.model, {_SUMS},
+        l.last_activity, t.ended_at, t.end_reason, l.message_count, l.segments, t.model, {_SUMS}, {_COST},
         l.pinned, l.archived, l.lease_label
     FROM lineages AS l CROSS JOIN sessions AS t ON t.id = l.tip
 """

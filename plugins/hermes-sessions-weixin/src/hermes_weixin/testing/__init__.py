@@ -1,0 +1,8 @@
+"""A fake iLink server on loopback, for tests of this plugin and of others."""
+
+from __future__ import annotations
+
+from hermes_weixin.testing.platform import FakeWeixin
+from hermes_weixin.testing.server import FakeILink
+
+__all__ = ["FakeILink", "FakeWeixin"]

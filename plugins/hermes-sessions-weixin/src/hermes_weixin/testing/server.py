@@ -1,0 +1,373 @@
+"""The server: nine endpoints and a content network, strict in what it takes and as odd as it is told to be.
+
+It hands a batch out once: whoever gives up just when it answers has lost it, as with the real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import secrets
+import time
+from collections import deque
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from hermes_weixin.crypto import cipher_size
+from hermes_weixin.testing.state import Bot, SentMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["FakeILink"]
+
+_BURST, _BURST_S = 2, 1.0
+
+
+class FakeILink:
+    """An iLink server on 127.0.0.1. For one event loop.
+
+    :ivar hold_s: how long a poll without messages is held. announce_ms: what it says of that; ``None`` for nothing.
+    :ivar quota: messages for each one that came. window_s: seconds behind it. burst: whether three within a second
+        block the bot, for ``block_s``. errmsg: of every -2.
+    :ivar bare_success: a success has no ``ret``. faults: what requests are found to break, for ``assert not``.
+    :ivar answers: how the next sends are answered: ``ok``, ``broken`` (500, nothing arrives), ``arrived`` (500, but it
+        arrived), ``-2``, ``-14``, ``rejected`` (-3).
+    :ivar qr_states: answers of the login's polls, in order; a dict, or an HTTP status.
+    """
+
+    def __init__(self) -> None:
+        self.bots: dict[str, Bot] = {}
+        self.sent: list[SentMessage] = []
+        self.blobs: dict[str, bytes] = {}
+        self.uploads: dict[str, Mapping[str, object]] = {}
+        self.faults: list[str] = []
+        self.answers: deque[str] = deque()
+        self.qr_states: deque[dict[str, object] | int] = deque()
+        self.qr_tokens: list[object] = []
+        self.verify_codes: list[str] = []
+        self.hold_s = 0.2
+        self.announce_ms: int | None = 35_000
+        self.quota = 10
+        self.window_s = 86_400.0
+        self.burst = False
+        self.block_s = 60.0
+        self.errmsg = ""
+        self.bare_success = False
+        self.frozen = False
+        self.poll_failures: deque[int | str] = deque()
+        self.cdn_failures: deque[int] = deque()
+        self._last_ms = 0
+        self._numbers = count(7_400_000_000_000_000_001)
+        self._blocked_until = 0.0
+        self._recent: deque[float] = deque(maxlen=_BURST)
+        self._changed = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+        self.url = ""
+
+    # --- running
+
+    async def start(self) -> None:
+        """Listen; on the same port as before, if there was one."""
+        if self._runner is not None:
+            return
+        self._stopping.clear()
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_route("*", "/ilink/bot/{path:.+}", self._bot)
+        app.router.add_post("/c2c/upload", self._upload)
+        app.router.add_get("/c2c/download", self._download)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
+        await site.start()
+        host, self._port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{self._port}"
+
+    async def stop(self) -> None:
+        """Stop listening and cut every connection."""
+        runner, self._runner = self._runner, None
+        self._stopping.set()
+        for bot in self.bots.values():
+            bot.arrived.set()
+        if runner is not None:
+            await runner.cleanup()
+
+    def bind(self, user_id: str) -> Bot:
+        """Bind a new bot to a person; older ones of the same person are refused from now on."""
+        for bot in self.bots.values():
+            bot.stale = bot.stale or bot.user_id == user_id
+        number = secrets.token_hex(6)
+        bot = Bot(token=f"fake-{number}", bot_id=f"{number}@im.bot", user_id=user_id)
+        self.bots[bot.token] = bot
+        return bot
+
+    async def until(self, condition: Callable[[], object], timeout_s: float = 20) -> None:
+        """Return once ``condition()`` is true. :raises TimeoutError: not in time."""
+        async with asyncio.timeout(timeout_s):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    def note(self) -> None:
+        """Let whoever waits look again."""
+        self._changed.set()
+
+    # --- people
+
+    def message(self, peer: str, text: str, **more: object) -> dict[str, object]:
+        """Return a message of a person as it travels; ``more`` replaces its fields."""
+        number = next(self._numbers)
+        item = {
+            "type": 1,
+            "create_time_ms": number,
+            "is_completed": True,
+            "msg_id": str(number),
+            "text_item": {"text": text},
+        }
+        return {
+            "seq": number % 1_000_000,
+            "message_id": number,
+            "from_user_id": peer,
+            "to_user_id": "",
+            "client_id": f"cli-{number}",
+            "create_time_ms": self._time(),
+            "session_id": "fake",
+            "group_id": "",
+            "message_type": 1,
+            "message_state": 2,
+            "context_token": f"CTX{number}",
+            "item_list": [item],
+        } | more  # fmt: skip
+
+    def _time(self) -> int:
+        """Return the time of a message: nobody writes two of them in one millisecond."""
+        self._last_ms = max(self._last_ms + 1, time.time_ns() // 1_000_000)
+        return self._last_ms
+
+    def say(self, bot: Bot, *messages: Mapping[str, object]) -> None:
+        """Let messages wait for a bot's next poll."""
+        for message in messages:
+            bot.waiting.append(dict(message))
+            peer = str(message.get("from_user_id", ""))
+            bot.window[peer] = 0
+            bot.since[peer] = asyncio.get_running_loop().time()
+        bot.arrived.set()
+
+    # --- endpoints
+
+    async def _bot(self, request: web.Request) -> web.StreamResponse:
+        path = request.match_info["path"]
+        if self.frozen:
+            await self._stopping.wait()
+            return web.Response(status=503)
+        if path == "get_qrcode_status":
+            return self._qr_status(request)
+        self._check_headers(request, path)
+        body = await self._body(request, path)
+        if path == "get_bot_qrcode":
+            return self._qr_code(body)
+        bot = self.bots.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        if bot is None:
+            return web.json_response({"ret": -14, "errmsg": "session timeout"})
+        if path.startswith("msg/notify"):
+            return self._notified(bot, path.removeprefix("msg/notify"))
+        if bot.stale:
+            self.note()
+            return web.json_response({"ret": -14, "errmsg": "session timeout"})
+        if path == "getupdates":
+            return await self._updates(bot, body)
+        answers = {
+            "sendmessage": self._send,
+            "getconfig": self._ticket,
+            "sendtyping": self._type,
+            "getuploadurl": self._upload_place,
+        }
+        return answers[path](bot, body) if path in answers else web.Response(status=404)
+
+    def _ticket(self, _bot: Bot, _body: Mapping[str, object]) -> web.StreamResponse:
+        return web.json_response({"ret": 0, "typing_ticket": base64.b64encode(b"ticket").decode()})
+
+    def _type(self, bot: Bot, body: Mapping[str, object]) -> web.StreamResponse:
+        status = body.get("status")
+        bot.typing.append((str(body.get("ilink_user_id")), status if isinstance(status, int) else 0))
+        self.note()
+        return web.json_response({"ret": 0})
+
+    def _notified(self, bot: Bot, what: str) -> web.StreamResponse:
+        bot.notified.append(what)
+        if what == "start" and bot.cured_by_start:
+            bot.stale = False
+        return web.json_response({"ret": 0})
+
+    def _failed_poll(self) -> web.StreamResponse | None:
+        if not self.poll_failures:
+            return None
+        failure = self.poll_failures.popleft()
+        self.note()
+        if isinstance(failure, str):
+            return web.Response(text=failure, content_type="application/json")
+        if failure > 0:
+            return web.Response(status=failure)
+        return web.json_response({"ret": failure, "errmsg": self.errmsg})
+
+    async def _updates(self, bot: Bot, body: Mapping[str, object]) -> web.StreamResponse:
+        bot.polls += 1
+        failed = self._failed_poll()
+        if failed is not None:
+            return failed
+        said = str(body.get("get_updates_buf", ""))
+        if said.startswith("C") and said[1:].isdigit():
+            bot.acknowledged = max(bot.acknowledged, int(said[1:]))
+        self.note()
+        if not bot.waiting:
+            bot.arrived.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(bot.arrived.wait(), self.hold_s)
+        if bot.stale:
+            return web.json_response({"ret": -14, "errmsg": "session timeout"})
+        messages, bot.waiting = bot.waiting, []
+        if messages:
+            bot.cursor += 1
+        for message in messages:
+            if isinstance(message, dict):  # a test may let anything wait
+                bot.brought[str(message.get("message_id"))] = bot.cursor
+        answer: dict[str, object] = {"msgs": messages, "get_updates_buf": f"C{bot.cursor}"}
+        if not self.bare_success:
+            answer["ret"] = 0
+        if self.announce_ms is not None:
+            answer["longpolling_timeout_ms"] = self.announce_ms
+        return web.json_response(answer)
+
+    def _send(self, bot: Bot, body: Mapping[str, object]) -> web.StreamResponse:
+        message = body.get("msg")
+        if not isinstance(message, dict):
+            self.faults.append("sendmessage without msg")
+            return web.json_response({"ret": -1})
+        items, peer, client_id = message.get("item_list"), str(message.get("to_user_id")), str(message.get("client_id"))
+        if not isinstance(items, list) or len(items) != 1:
+            self.faults.append("not one item a message")
+        if message.get("message_type") != 2 or message.get("from_user_id") != "":
+            self.faults.append("sendmessage is not of a bot")
+        answer = self.answers.popleft() if self.answers else "ok"
+        if answer in ("-2", "-14", "rejected"):
+            self.note()
+            return web.json_response({"ret": {"-2": -2, "-14": -14, "rejected": -3}[answer], "errmsg": self.errmsg})
+        if answer == "broken":
+            return web.Response(status=500)
+        refusal = self._limit(bot, peer)
+        if refusal:
+            return web.json_response({"ret": -2, "errmsg": self.errmsg})
+        known = next(
+            (one for one in self.sent if one.client_id == client_id and one.peer == peer and one.token == bot.token),
+            None,
+        )
+        if known is None:
+            known = SentMessage(
+                message_id=str(next(self._numbers)),
+                token=bot.token,
+                peer=peer,
+                client_id=client_id,
+                item=items[0] if isinstance(items, list) and items else {},
+                context_token=str(message.get("context_token", "")),
+            )
+            self.sent.append(known)
+        self.note()
+        if answer == "arrived":
+            return web.Response(status=500)
+        success: dict[str, object] = {"message_id": int(known.message_id)}
+        return web.json_response(success if self.bare_success else success | {"ret": 0})
+
+    def _limit(self, bot: Bot, peer: str) -> bool:
+        """Return whether quota, window or burst refuse a message."""
+        now = asyncio.get_running_loop().time()
+        if now < self._blocked_until:
+            return True
+        if self.burst and len(self._recent) == _BURST and now - self._recent[0] < _BURST_S:
+            self._blocked_until = now + self.block_s
+            return True
+        self._recent.append(now)
+        used = bot.window.get(peer)
+        if used is None or used >= self.quota or now - bot.since[peer] > self.window_s:
+            return True
+        bot.window[peer] = used + 1
+        return False
+
+    # --- logging in
+
+    def _qr_code(self, body: Mapping[str, object]) -> web.StreamResponse:
+        known = body.get("local_token_list")
+        self.qr_tokens = list(known) if isinstance(known, list) else []
+        content = "https://liteapp.weixin.qq.com/q/fake"
+        return web.json_response({"qrcode": secrets.token_hex(8), "qrcode_img_content": content})
+
+    def _qr_status(self, request: web.Request) -> web.StreamResponse:
+        code = request.query.get("verify_code", "")
+        if code:
+            self.verify_codes.append(code)
+        state = self.qr_states.popleft() if self.qr_states else {"status": "wait"}
+        if isinstance(state, int):
+            return web.Response(status=state)
+        return web.json_response(state)
+
+    # --- bytes
+
+    def _upload_place(self, _bot: Bot, body: Mapping[str, object]) -> web.StreamResponse:
+        key = str(body.get("filekey"))
+        size = body.get("rawsize")
+        if not isinstance(size, int) or body.get("filesize") != cipher_size(size):
+            self.faults.append("filesize is not that of the ciphertext")
+        self.uploads[key] = body
+        return web.json_response({"upload_full_url": f"{self.url}/c2c/upload?filekey={key}"})
+
+    async def _upload(self, request: web.Request) -> web.StreamResponse:
+        data = await request.read()
+        if self.cdn_failures:
+            return web.Response(status=self.cdn_failures.popleft(), headers={"x-error-message": "told to fail"})
+        place = self.uploads.get(request.query.get("filekey", ""))
+        if place is None or len(data) != place.get("filesize"):
+            self.faults.append("the upload is not what was announced")
+            return web.Response(status=400)
+        param = hashlib.sha256(data).hexdigest()
+        self.blobs[param] = data
+        return web.Response(headers={"x-encrypted-param": param})
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        if self.cdn_failures:
+            return web.Response(status=self.cdn_failures.popleft())
+        data = self.blobs.get(request.query.get("encrypted_query_param", ""))
+        return web.Response(status=404) if data is None else web.Response(body=data)
+
+    # --- what every request must be
+
+    def _check_headers(self, request: web.Request, path: str) -> None:
+        headers = request.headers
+        if headers.get("AuthorizationType") != "ilink_bot_token":
+            self.faults.append(f"{path}: AuthorizationType")
+        if headers.get("iLink-App-Id") != "bot" or not headers.get("iLink-App-ClientVersion", "").isdigit():
+            self.faults.append(f"{path}: iLink-App headers")
+        try:
+            uin = base64.b64decode(headers.get("X-WECHAT-UIN", ""), validate=True)
+            if not uin.isdigit() or int(uin) >= 2**32:
+                raise ValueError
+        except ValueError:
+            self.faults.append(f"{path}: X-WECHAT-UIN")
+
+    async def _body(self, request: web.Request, path: str) -> dict[str, object]:
+        try:
+            body = json.loads(await request.read() or b"{}")
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            self.faults.append(f"{path}: no JSON object")
+            return {}
+        info = body.get("base_info")
+        if path != "get_bot_qrcode" and (not isinstance(info, dict) or "channel_version" not in info):
+            self.faults.append(f"{path}: base_info")
+        return body

@@ -1,0 +1,52 @@
+"""What tools did: a row when a call is asked for, changed when it has its result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.audit import MOST_ARGUMENTS, MOST_RESULT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hermes_core.storage.sqlite.transaction import SQLiteValue, Transaction
+    from hermes_hookspecs.audit import AuditEntry
+    from hermes_hookspecs.ids import TurnId
+    from hermes_hookspecs.operations import RecordAudit
+
+__all__ = ["note_calls", "record_audit"]
+
+# Who and where is what the turn says; a turn that is gone adds nothing.
+UPSERT = """
+    INSERT INTO audit (lineage_id, session_id, turn_id, call_id, tool_name, effect, outcome, started_at, duration_ms,
+        late, platform, account_id, terminal, session_key, user_id, user_name, approval_id, arguments, result)
+    SELECT lineage_id, session_id, id, :call, :tool, :effect, :outcome, :started, :duration,
+        outcome <> 'active', platform, account_id, terminal, session_key, user_id, user_name, :approval, :arguments,
+        :result
+    FROM turns WHERE id = :turn
+    ON CONFLICT (turn_id, call_id) DO UPDATE SET outcome = excluded.outcome, duration_ms = excluded.duration_ms,
+        result = excluded.result, late = excluded.late, approval_id = coalesce(excluded.approval_id, approval_id)
+"""
+
+
+def note_calls(tx: Transaction, turn_id: TurnId, entries: Iterable[AuditEntry]) -> None:
+    """Store what a turn says of its calls."""
+    for entry in entries:
+        values: dict[str, SQLiteValue] = {
+            "turn": turn_id,
+            "call": entry.call_id,
+            "tool": entry.tool_name,
+            "effect": entry.effect,
+            "outcome": entry.outcome,
+            "started": entry.started_at,
+            "duration": entry.duration_ms,
+            "approval": entry.approval_id,
+            "arguments": entry.arguments[:MOST_ARGUMENTS],
+            "result": entry.result[:MOST_RESULT],
+        }
+        tx.run(UPSERT, values)
+
+
+def record_audit(operation: RecordAudit) -> Callable[[Transaction], None]:
+    """Work of :class:`~hermes_hookspecs.operations.RecordAudit`."""
+    return lambda tx: note_calls(tx, operation.turn_id, operation.entries)
