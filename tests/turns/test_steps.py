@@ -151,14 +151,14 @@ def test_every_event_is_told_in_order_after_it_is_stored(bench):
 
 def test_usage_is_summed_and_what_nobody_reported_stays_unknown(bench):
     async def agent(turn):
-        yield UsageReport(usage=Usage(model="m1", input_tokens=3, estimated_cost_usd=0.5))
+        yield UsageReport(usage=Usage(model="m1", input_tokens=3))
         yield UsageReport(usage=Usage(model="m2", input_tokens=4, output_tokens=2))
         yield AssistantStep(content="ok")
 
     work = bench()
     result = asyncio.run(work.ask("go", agent))
 
-    assert result.usage == Usage(model="m2", input_tokens=7, output_tokens=2, estimated_cost_usd=0.5)
+    assert result.usage == Usage(model="m2", input_tokens=7, output_tokens=2)
     assert [one.usage.input_tokens for one in work.app.store.usage(result.turn.id)] == [3, 4]
     session = work.app.store.session(result.entry.session_id, operator())
     assert (session.input_tokens, session.output_tokens, session.cache_read_tokens) == (7, 2, None)
