@@ -1,4 +1,4 @@
-"""Transactions that are under way are waited for, also by a task that is cancelled meanwhile."""
+"""How tasks end: a transaction under way is waited for, a cancelled task too, and one that swallows that is left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-__all__ = ["abandon", "settled"]
+__all__ = ["abandon", "ended", "settled"]
 
 T = TypeVar("T")
 
@@ -37,6 +37,12 @@ async def settled(work: Awaitable[T]) -> T:
         me.uncancel()  # the same cancellation, later: whoever counts them counts one
         me.cancel()
     return task.result()
+
+
+async def ended(task: asyncio.Task[T]) -> None:
+    """Cancel a task and wait for its end; how it ended is told elsewhere."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def abandon(task: asyncio.Task[T]) -> None:

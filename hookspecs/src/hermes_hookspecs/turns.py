@@ -33,7 +33,7 @@ FAILED = "failed"
 STOPPED = "stopped"
 INTERRUPTED = "interrupted"
 DEAD = "its process ended"
-"""Reason of a turn that was found active without a living holder."""
+"""Reason of a turn, or a job, that was found at work without a living process."""
 OUTCOMES = (DONE, FAILED, STOPPED, INTERRUPTED)
 """How a turn ends: by itself, by an exception, by a revoke, or by the death of its process."""
 

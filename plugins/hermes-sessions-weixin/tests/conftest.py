@@ -11,7 +11,7 @@ from hermes_hookspecs.clock import SystemClock
 from hermes_hookspecs.inbox import AcceptResult
 from hermes_hookspecs.ports.platform import AccountSetup, DeliveryPart
 from hermes_hookspecs.source import SessionSource
-from hermes_hookspecs.state import StateEntry
+from hermes_hookspecs.testing.adapters import MemoryState
 from hermes_weixin.adapter import WeixinAdapter
 from hermes_weixin.testing import FakeWeixin
 
@@ -29,27 +29,6 @@ class SkewedClock(SystemClock):
 
     def monotonic(self):
         return super().monotonic() + self.ahead_s
-
-
-class MemoryState:
-    """What an adapter remembers, as the store would keep it."""
-
-    def __init__(self):
-        self.entries = {}
-
-    def get(self, key):
-        return self.entries.get(key)
-
-    def list(self, prefix=""):
-        return [self.entries[key] for key in sorted(self.entries) if key.startswith(prefix)]
-
-    def take(self, updates):
-        for one in updates:
-            assert one.namespace == "weixin"
-            version = self.entries[one.key].version + 1 if one.key in self.entries else 1
-            self.entries[one.key] = StateEntry(
-                namespace=one.namespace, key=one.key, value=one.value, version=version, updated_at=0, person=one.person
-            )
 
 
 class RecordingInlet:
@@ -107,9 +86,9 @@ class Stage:
         self.fake = fake or FakeWeixin()
         self.folder = folder
         self.account_id = account_id
-        self.state = state or MemoryState()
-        self.inlet = RecordingInlet(self.state)
         self.clock = SkewedClock()
+        self.state = state or MemoryState("weixin", self.clock)
+        self.inlet = RecordingInlet(self.state)
         self.pauses = []
         self._config = config
         self.adapter = None

@@ -14,6 +14,7 @@ from hermes_core.gateway.receiving import Receiver
 from hermes_core.gateway.service import Crew
 from hermes_core.inbox.admission import Admission
 from hermes_core.outbox.results import one_line
+from hermes_core.settling import ended
 from hermes_hookspecs.errors import ConfigError
 from hermes_hookspecs.ports.gateway import ELSEWHERE
 from hermes_hookspecs.ports.platform import CONNECTING, FAILED, AccountSetup, ServedEntrance
@@ -120,9 +121,9 @@ class Account:
             await working  # nothing is received any more; what waits is answered, and sent where that works
         finally:
             try:
-                await _ended(working)
+                await ended(working)
             finally:
-                await _ended(receiving)
+                await ended(receiving)
 
     def _crew(self, adapter: PlatformAdapter) -> Crew:
         house, profile = self._house, self._house.profile
@@ -144,11 +145,6 @@ class Account:
         )
         inlet = AccountInlet(admission, self._board, profile.clock)
         return Receiver(adapter, inlet, self._board, settings=profile.settings.gateway, clock=profile.clock)
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 class _State:

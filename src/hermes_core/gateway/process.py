@@ -18,6 +18,7 @@ from hermes_core.gateway.journal import Journal, forget_the_dead
 from hermes_core.gateway.telling import Counting
 from hermes_core.gateway.upkeep import kept_up
 from hermes_core.inbox.refusals import RefusalBook
+from hermes_core.settling import ended
 from hermes_hookspecs.errors import ConfigError, StorageError
 from hermes_hookspecs.ports.platform import FAILED, WAITING
 from hermes_hookspecs.source import Entrance
@@ -116,7 +117,7 @@ class GatewayProcess:
             self._write()
             stack.callback(self._leave)
             writing = asyncio.create_task(self._keep_writing(), name="hermes-gateway-journal")
-            stack.push_async_callback(_ended, writing)
+            stack.push_async_callback(ended, writing)
             await stack.enter_async_context(kept_up(self._app))
             await self._run_accounts(accounts)
 
@@ -193,8 +194,3 @@ class GatewayProcess:
     def _leave(self) -> None:
         with suppress(OSError):
             self._journal.remove()
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

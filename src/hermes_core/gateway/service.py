@@ -10,6 +10,7 @@ from hermes_core.commands.controls import ControlRunner
 from hermes_core.context.fetching import AttachmentFetching, fetcher_of
 from hermes_core.gateway.upkeep import kept_up
 from hermes_core.outbox.deliverer import Deliverer
+from hermes_core.settling import ended
 from hermes_core.turns.presence import door
 from hermes_core.turns.serving import Serving
 from hermes_core.turns.worker import Worker
@@ -132,19 +133,13 @@ async def _both(worker: Worker, deliverer: Deliverer, drain_s: float) -> None:
                 task.result()
     finally:
         try:
-            await _ended(answering)
+            await ended(answering)
             if not sending.done():
                 with suppress(TimeoutError, StorageError):
                     async with asyncio.timeout(drain_s):
                         await deliverer.until_idle()
         finally:
-            await _ended(sending)
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    """Cancel a task and wait for its end; how it ended is told elsewhere."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+            await ended(sending)
 
 
 def _thread_route(profile: Profile, source: SessionSource) -> OpenedThread:

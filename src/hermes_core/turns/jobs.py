@@ -21,6 +21,7 @@ from hermes_hookspecs.outbox import NOTICE, DeliveryDraft, delivery_key
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import Entrance
 from hermes_hookspecs.tools import in_thread, result_text
+from hermes_hookspecs.turns import DEAD
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,12 +36,10 @@ if TYPE_CHECKING:
 
     Work = Callable[[], Awaitable[str] | str]
 
-__all__ = ["GONE", "JobRunner", "TurnJobs", "close_lost_jobs", "ending", "tell_of_end"]
+__all__ = ["JobRunner", "TurnJobs", "close_lost_jobs", "ending", "tell_of_end"]
 
 _log = getLogger(__name__)
 
-GONE = "its process ended"
-"""Reason of a job that was lost."""
 _LOOK_S = 1.0
 """Longest time until a wish to cancel is seen that no signal told of."""
 _CLEANUP_S = 5.0
@@ -77,7 +76,7 @@ def close_lost_jobs(store: Store, clock: Clock, wake: Callable[[str], None]) -> 
     for job in store.jobs(operator(), running=True, limit=_MOST):
         if holder_lives(job.holder) is not False:
             continue
-        ended = store.apply(ending(job, LOST, clock.now(), reason=GONE))
+        ended = store.apply(ending(job, LOST, clock.now(), reason=DEAD))
         if ended is not None and ended.status == LOST:
             closed += 1
             tell_of_end(wake, ended)
@@ -157,7 +156,7 @@ class JobRunner:
         try:
             result = result_text(await _result(work))
         except asyncio.CancelledError:
-            status, reason = (CANCELLED, "") if job.id in self._wanted else (LOST, GONE)
+            status, reason = (CANCELLED, "") if job.id in self._wanted else (LOST, DEAD)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a job raises is how it ended
             status, reason = FAILED, one_line(error)
         finally:

@@ -9,13 +9,14 @@ import attrs
 from hermes_core.config.access import access_of
 from hermes_core.leases import holder_lives
 from hermes_core.turns.approvals import approval_topic
-from hermes_core.turns.jobs import GONE, ending, tell_of_end
+from hermes_core.turns.jobs import ending, tell_of_end
 from hermes_core.turns.topics import JOBS
 from hermes_hookspecs.approvals import APPROVED, DENIED, may_answer
 from hermes_hookspecs.errors import AmbiguousReference, ApprovalNotFound, Conflict, JobNotFound
 from hermes_hookspecs.jobs import LOST, RUNNING
 from hermes_hookspecs.operations import AnswerApproval, CancelJob, Control
 from hermes_hookspecs.principal import ADMIN
+from hermes_hookspecs.turns import DEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,7 +141,7 @@ class OversightDesk:
             raise AmbiguousReference(job_id, [(one.id, one.label) for one in found])
         job = found[0]
         if job.status == RUNNING and holder_lives(job.holder) is False:
-            ended = self._store.apply(ending(job, LOST, self._clock.now(), reason=GONE))
+            ended = self._store.apply(ending(job, LOST, self._clock.now(), reason=DEAD))
             if ended is not None:
                 tell_of_end(self._wake, ended)
             return ended or job
