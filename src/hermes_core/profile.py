@@ -193,6 +193,13 @@ class Profile:
 
         return OversightDesk(self.store, self.clock, self.settings, self.desk, self.wake_topic)
 
+    @property
+    def default_agent(self) -> str:
+        """Return the name of the agent that answers where nobody names one."""
+        from hermes_core.turns.default_agent import default_agent
+
+        return self.settings.agent.runner or default_agent(self.hooks.agents())
+
     def agent_setup(self) -> str:
         """Return one line that says how to configure the agent that would answer by default, ``""`` where one does."""
         from hermes_core.turns.default_agent import setup_line

@@ -301,7 +301,9 @@ def test_j03_every_event_that_is_not_pending_is_told_by_something():
         "hermes_after_delivery",
         "hermes_after_inbox_overflow",
         "hermes_after_lease_contention",
+        "hermes_after_message_refused",
         "hermes_after_repair",
+        "hermes_after_tool_call",
     }
 
     assert set(events()) == seen_above | elsewhere

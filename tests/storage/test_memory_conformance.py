@@ -8,7 +8,7 @@ from hermes_core.storage.memory import MemoryStore
 from hermes_hookspecs.testing.storage import RecordsSuite, StorageSuite
 
 
-class TestMemoryStore(StorageSuite):
+class InMemory:
     durable = False
 
     @pytest.fixture
@@ -24,7 +24,9 @@ class TestMemoryStore(StorageSuite):
         store.close()
 
 
-class TestMemoryRecords(RecordsSuite):
-    durable = TestMemoryStore.durable
-    store = TestMemoryStore.store
-    another_store = TestMemoryStore.another_store
+class TestMemoryStore(InMemory, StorageSuite):
+    pass
+
+
+class TestMemoryRecords(InMemory, RecordsSuite):
+    pass

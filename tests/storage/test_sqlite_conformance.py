@@ -9,7 +9,7 @@ from hermes_hookspecs.ports.store import StoreOptions
 from hermes_hookspecs.testing.storage import RecordsSuite, StorageSuite
 
 
-class TestSqliteStore(StorageSuite):
+class OnDisk:
     durable = True
 
     @pytest.fixture
@@ -44,8 +44,9 @@ class TestSqliteStore(StorageSuite):
         return open_at("elsewhere")
 
 
-class TestSqliteRecords(RecordsSuite):
-    durable = TestSqliteStore.durable
-    store = TestSqliteStore.store
-    another_store = TestSqliteStore.another_store
-    reopen = TestSqliteStore.reopen
+class TestSqliteStore(OnDisk, StorageSuite):
+    pass
+
+
+class TestSqliteRecords(OnDisk, RecordsSuite):
+    pass

@@ -256,10 +256,6 @@ def test_plugins_and_agents_are_listed(hermes):
 
 
 def test_the_default_agent_is_the_one_that_answers(script):
-    from hermes_cli.inventory import DEFAULT_AGENT
-    from hermes_core.turns.service import DEFAULT_AGENT as CORES
-
-    assert DEFAULT_AGENT == CORES
     assert script("agents", "--no-plugins").out == "echo\nrecall  default\n"
 
 

@@ -28,7 +28,7 @@ REQUEST = "## Last request, word for word"
 _MOST = {"goals": 10, "focus": 12, "decisions": 16, "files": 40, "commands": 16, "results": 8, "open": 10, "earlier": 1}
 """Most lines of each section; half of them are the oldest, half the newest."""
 _LONGEST_LINE = 300
-_SHORTEST_LINE = 40
+_SHORTEST_LINE = 80
 _LONGEST_EARLIER = 4000
 _LEAST_SHARE = 0.05
 """A summary with less than this of its lines has one of each part."""

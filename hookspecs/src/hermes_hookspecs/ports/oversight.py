@@ -79,6 +79,11 @@ class HasOversight(Protocol):
         """Return what people see of agents' work, and have to say in it."""
         ...
 
+    @property
+    def default_agent(self) -> str:
+        """Return the name of the agent that answers where nobody names one."""
+        ...
+
     def agent_setup(self) -> str:
         """Return one line that says how to configure the agent that would answer by default, ``""`` where one does."""
         ...

@@ -12,10 +12,7 @@ from hermes_cli.times import counted
 if TYPE_CHECKING:
     from hermes_hookspecs.cli import CliCall
 
-__all__ = ["DEFAULT_AGENT", "agents", "plugins", "settings"]
-
-DEFAULT_AGENT = "recall"
-"""Who answers where ``[agent] runner`` is empty, as its documentation says."""
+__all__ = ["agents", "plugins", "settings"]
 
 
 def plugins(call: CliCall) -> int:
@@ -60,7 +57,7 @@ def plugins(call: CliCall) -> int:
 def agents(call: CliCall) -> int:
     """Print the names that ``--agent`` and ``[agent] runner`` take, and mark who answers without them."""
     names = call.app.agent_names()
-    default = call.app.setting("agent", "runner") or DEFAULT_AGENT
+    default = call.app.default_agent
     if call.values["json"]:
         from hermes_cli.records import print_json
 
