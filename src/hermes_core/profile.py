@@ -191,7 +191,7 @@ class Profile:
         """Return what people see of agents' work, and have to say in it."""
         from hermes_core.turns.oversight import OversightDesk
 
-        return OversightDesk(self.store, self.clock, self.settings, self.desk, self.wake_topic)
+        return OversightDesk(self.store, self.clock, self.desk, self.wake_topic)
 
     @property
     def default_agent(self) -> str:

@@ -8,7 +8,7 @@ from hermes_core.storage.memory import MemoryStore
 from hermes_hookspecs.testing.storage import RecordsSuite, StorageSuite
 
 
-class InMemory:
+class TestMemoryStore(StorageSuite):
     durable = False
 
     @pytest.fixture
@@ -24,9 +24,7 @@ class InMemory:
         store.close()
 
 
-class TestMemoryStore(InMemory, StorageSuite):
-    pass
-
-
-class TestMemoryRecords(InMemory, RecordsSuite):
-    pass
+class TestMemoryRecords(RecordsSuite):
+    durable = TestMemoryStore.durable
+    store = TestMemoryStore.store
+    another_store = TestMemoryStore.another_store

@@ -70,7 +70,7 @@ def test_a_call_waits_for_the_answer_of_its_person(app, approve, answer):
 
     assert answer in result.text
     (row,) = app.oversight.audit(operator())
-    assert (row.tool_name, row.turn_id) == ("remove", result.turn.id)
+    assert (row.entry.tool_name, row.turn_id) == ("remove", result.turn.id)
 
 
 def test_somebody_else_can_neither_see_nor_answer_a_request(app):
@@ -94,7 +94,7 @@ def test_a_turn_that_is_stopped_while_it_asks_leaves_no_open_request(app):
     def decide(approval):
         app.stop_turn(approval.lineage_id, reason="enough")
 
-    with pytest.raises(Exception, match="lost|stopped"):
+    with pytest.raises(Exception, match=r"lost|stopped"):
         asked(app, decide)
 
     assert app.oversight.approvals(ALICE) == ()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
-from hermes_core.config.access import access_of
 from hermes_core.leases import holder_lives
 from hermes_core.turns.approvals import approval_topic
 from hermes_core.turns.jobs import ending, tell_of_end
@@ -15,13 +12,11 @@ from hermes_hookspecs.approvals import APPROVED, DENIED, may_answer
 from hermes_hookspecs.errors import AmbiguousReference, ApprovalNotFound, Conflict, JobNotFound
 from hermes_hookspecs.jobs import LOST, RUNNING
 from hermes_hookspecs.operations import AnswerApproval, CancelJob, Control
-from hermes_hookspecs.principal import ADMIN
 from hermes_hookspecs.turns import DEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hermes_core.config.sections import Settings
     from hermes_core.sessions.desk import SessionDesk
     from hermes_hookspecs.approvals import Approval
     from hermes_hookspecs.audit import AuditFilter, AuditRow
@@ -41,12 +36,9 @@ _MOST_OPEN = 1000
 class OversightDesk:
     """See :class:`~hermes_hookspecs.ports.oversight.Oversight`. Thread-safe; blocks."""
 
-    def __init__(
-        self, store: Store, clock: Clock, settings: Settings, desk: SessionDesk, wake: Callable[[str], None]
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, desk: SessionDesk, wake: Callable[[str], None]) -> None:
         self._store = store
         self._clock = clock
-        self._settings = settings
         self._desk = desk
         self._wake = wake
 
@@ -54,21 +46,13 @@ class OversightDesk:
 
     def approvals(self, source: SessionSource) -> Sequence[Approval]:
         """Return the open requests that whoever speaks from ``source`` may answer, oldest first."""
-        principal, source = self._principal(source), self._desk.at_home(source)
+        principal, source = self._desk.principal(source), self._desk.at_home(source)
         now = self._clock.now()
         return tuple(
             one
             for one in reversed(self._store.approvals(is_open=True, limit=_MOST_OPEN))
             if one.expires_at > now and may_answer(one, principal, source)
         )
-
-    def _principal(self, source: SessionSource) -> Principal:
-        """Return who speaks, with what the configuration makes of them."""
-        principal = self._desk.principal(source)
-        names = {source.user_id, source.user_id_alt}
-        if access_of(self._settings, source.platform, source.chat_id).admins & names:
-            return attrs.evolve(principal, roles=principal.roles | {ADMIN})
-        return principal
 
     def answer(
         self, approval_id: str, source: SessionSource, *, approve: bool, control_id: InboxId | None = None
