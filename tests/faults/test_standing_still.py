@@ -27,7 +27,7 @@ from fault_harness.ledgers import Ledgers
 from fault_harness.mutants import mutate
 from fault_harness.script import source_of
 from fault_harness.sending import PlatformSender
-from fault_harness.worker import ABILITIES, Orders, opened
+from fault_harness.worker import ABILITIES, Orders, opened, work_to_the_end
 from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.inbox import MessageEvent
 from hermes_hookspecs.ports.platform import ServedEntrance
@@ -43,7 +43,7 @@ async def main(app):
     await app.accept([event])
     ledgers.acks.write(name=f"a1/{name}")
     print("accepted", flush=True)
-    await app.work(served, agent=ScriptedAgent(ledgers), until_idle=True)
+    await work_to_the_end(app, served, ScriptedAgent(ledgers))
 
 orders = Orders(home=f"{folder}/home", folder=folder, seed=1, slot=0, durability="normal", ttl_s=float(ttl_s))
 with opened(orders) as app:

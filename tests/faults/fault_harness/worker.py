@@ -20,7 +20,7 @@ from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.ports.platform import PlatformAbilities, ServedEntrance
 from hermes_hookspecs.source import Entrance
 
-__all__ = ["SETTINGS", "Orders", "live", "opened"]
+__all__ = ["SETTINGS", "Orders", "live", "opened", "work_to_the_end"]
 
 SETTINGS = {
     "plugins.only": (),
@@ -89,7 +89,7 @@ async def _work(app, ledgers, orders):
     feeder = Feeder(app, ledgers, seed=orders.seed, slot=orders.slot, acknowledges_first=orders.mutant == EARLY_ACK)
     if orders.last_batches is not None:
         await feeder.run(orders.last_batches)
-        await _work_to_the_end(app, served, agent)
+        await work_to_the_end(app, served, agent)
         return
     async with asyncio.TaskGroup() as group:
         group.create_task(app.work(served, agent=agent))
@@ -98,7 +98,7 @@ async def _work(app, ledgers, orders):
         group.create_task(_maintain(app))
 
 
-async def _work_to_the_end(app, served, agent):
+async def work_to_the_end(app, served, agent):
     """Work until nothing is to be sent any more, not even a little later."""
     entrances = [one.entrance for one in served]
     while True:
