@@ -117,7 +117,7 @@ def _hand_over(times: int) -> Iterator[Row]:
     taken, bare = [], []
     with tempfile.TemporaryDirectory() as folder:
         home = str(Path(folder) / "home")
-        raw = Raw(folder)
+        raw = Raw(folder, durability="normal")
         with open_app(home, plugins=False, environ={}) as app:
             app.ask("hello", _SOURCE, agent=_Silent())
             for _ in range(times):
@@ -152,7 +152,7 @@ def _holder(context: ForkServerContext, home: str) -> Iterator[int]:
 
 
 def _bare_take_over(raw: Raw, holder: int) -> int:
-    """Return the nanoseconds that the system alone takes: a process dies, and one row is written and synced."""
+    """Return the nanoseconds that the system alone takes: a process dies, and one row is written, not synced."""
     descriptor = os.pidfd_open(holder)
     try:
         time.sleep(0.2)

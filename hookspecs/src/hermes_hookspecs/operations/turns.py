@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -102,6 +102,9 @@ class Begin(Operation[BeginResult]):
 
     A message from another place than the lineage's room makes it private (``Lineage.room``).
 
+    It need not outlast a power cut (``is_kept``): its holder is gone then, its messages wait as before, and whatever
+    the turn does outside follows a step, which is kept together with it.
+
     Attributes:
         drafts: user rows to store, one per claimed inbox row (``inbox_id`` set), oldest first. The first must be
             the lineage's oldest pending row, rows in ``passed_over`` aside; else :class:`NotYourTurn`. All have one
@@ -117,6 +120,8 @@ class Begin(Operation[BeginResult]):
 
     :raises SessionNotFound: no such lineage.
     """
+
+    is_kept: ClassVar[bool] = False
 
     lineage_id: LineageId
     turn_id: TurnId
@@ -136,10 +141,12 @@ class Begin(Operation[BeginResult]):
 
 @attrs.frozen(kw_only=True)
 class Renew(Operation["Lease"]):
-    """Say that the holder lives.
+    """Say that the holder lives; after a power cut it does not, so that this need not be kept.
 
     :raises LeaseLost: the token is no longer the lineage's.
     """
+
+    is_kept: ClassVar[bool] = False
 
     fence: Fence
     now: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -19,8 +19,11 @@ __all__ = ["LeaveEntrances", "ServeEntrances", "Sweep", "Swept"]
 class ServeEntrances(Operation[None]):
     """Say that a process serves entrances, or still does: their messages have somebody who answers.
 
-    Each call counts one beat of each entrance; entrances of the same process that are not named are left.
+    Each call counts one beat of each entrance; entrances of the same process that are not named are left. No process
+    outlives a power cut, so that this need not be kept.
     """
+
+    is_kept: ClassVar[bool] = False
 
     entrances: tuple[Entrance, ...]
     holder: LeaseHolder

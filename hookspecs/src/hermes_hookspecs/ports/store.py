@@ -241,7 +241,7 @@ class Store(StoreReader, Protocol):
     """Whether what was acknowledged is there after the process died."""
 
     def apply(self, operation: Operation[T]) -> T:
-        """Run one operation and return its result once it is durable.
+        """Run one operation and return its result once it is durable, or seen by all where it need not be kept.
 
         :raises HermesError: of the operation; then nothing of it was written, except after
             :class:`~hermes_hookspecs.errors.StoreOutcomeUnknown`.

@@ -187,14 +187,14 @@ class Committer:
         raise StoreStopped(reason)
 
     def _secure(self, wal: WalFile, outcomes: list[Outcome]) -> list[Outcome]:
-        """Put the group on disk; only then are its outcomes true.
+        """Put the group on disk, if one of it is to be kept; only then are its outcomes true.
 
         That holds for operations that found their row already there, too: another process may have committed it without
         having synced it yet.
         """
         reach("group.committed")
         lost = next((outcome.error for outcome in outcomes if outcome.lost_sync), None)
-        if lost is None and self._sync and any(outcome.error is None for outcome in outcomes):
+        if lost is None and self._sync and any(outcome.is_kept and outcome.error is None for outcome in outcomes):
             try:
                 wal.sync()
             except OSError as error:

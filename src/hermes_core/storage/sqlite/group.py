@@ -12,7 +12,7 @@ there was no space for it, nothing was written. After an I/O error nobody knows:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import apsw
 
@@ -28,23 +28,47 @@ if TYPE_CHECKING:
 
     Work = Callable[[Transaction], object]
 
-__all__ = ["Outcome", "run_alone", "run_group"]
+__all__ = ["Outcome", "Unkept", "run_alone", "run_group"]
+
+T = TypeVar("T")
 
 DOING = "the operation failed"
+
+
+class Unkept(Generic[T]):
+    """Work whose answer need not wait for the disk (:attr:`hermes_hookspecs.operations.Operation.is_kept`)."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: Callable[[Transaction], T]) -> None:
+        self._work = work
+
+    def __call__(self, transaction: Transaction) -> T:
+        """Do the work."""
+        return self._work(transaction)
 
 
 class Outcome:
     """What became of one operation: a value, or an error.
 
     :ivar lost_sync: a sync inside COMMIT failed, after which the store must not write any more.
+    :ivar is_kept: whether its value is true only once it is on disk.
     """
 
-    __slots__ = ("error", "lost_sync", "value")
+    __slots__ = ("error", "is_kept", "lost_sync", "value")
 
-    def __init__(self, value: object = None, error: BaseException | None = None, *, lost_sync: bool = False) -> None:
+    def __init__(
+        self,
+        value: object = None,
+        error: BaseException | None = None,
+        *,
+        lost_sync: bool = False,
+        is_kept: bool = True,
+    ) -> None:
         self.value = value
         self.error = error
         self.lost_sync = lost_sync
+        self.is_kept = is_kept
 
 
 def run_group(connection: WriterConnection, works: Sequence[Work], begin: Callable[[], None]) -> list[Outcome]:
@@ -124,7 +148,7 @@ def _run(connection: WriterConnection, work: Work) -> Outcome:
         return Outcome(error=translate(error, DOING))
     if not connection.in_transaction:
         return Outcome(error=StorageError(f"{DOING}: SQLite ended its transaction, and it did not say why"))
-    return Outcome(value)
+    return Outcome(value, is_kept=type(work) is not Unkept)
 
 
 def _commit(connection: WriterConnection, outcomes: list[Outcome]) -> list[Outcome] | None:

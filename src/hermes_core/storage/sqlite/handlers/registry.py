@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from hermes_core.storage.sqlite.cleaning import clean
+from hermes_core.storage.sqlite.group import Unkept
 from hermes_hookspecs.errors import StorageError
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def prepare(operation: Operation[T]) -> Callable[[Transaction], T]:
     handler = _HANDLERS.get(kind)
     if handler is None:
         handler = _HANDLERS[kind] = _find(kind)
-    return cast("Callable[[Transaction], T]", handler(operation))  # each handler returns its operation's T
+    work = cast("Callable[[Transaction], T]", handler(operation))  # each handler returns its operation's T
+    return work if operation.is_kept else Unkept(work)
 
 
 def _find(kind: type) -> Handler:
