@@ -134,9 +134,7 @@ class HermesApp(Desks):
 
     def commands(self, platform: str) -> Sequence[Command]:
         """Return the slash commands of a platform, sorted by name."""
-        from hermes_core.commands.desk import commands_of
-
-        return commands_of(self.hooks, platform)
+        return self.command_book.of(platform)
 
     def cli_commands(self) -> Sequence[CliCommand]:
         """Return the command line commands of the loaded plugins."""
@@ -317,9 +315,7 @@ class HermesApp(Desks):
 
     async def command(self, text: str, source: SessionSource, entry: SessionEntry | None) -> CommandReply | None:
         """Run ``text`` as a slash command; ``None`` when it is none. An unknown one is answered, not run."""
-        from hermes_core.commands.desk import run_command
-
-        return await run_command(self, self.hooks, text, source, entry)
+        return await self.command_book.run(self, text, source, entry)
 
     # --- messages that nobody waits for
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.platform import Platform
     from hermes_hookspecs.ports.policies import Activity, CompressionPolicy, KeyBuilder, ResetPolicy, Summariser
     from hermes_hookspecs.ports.search import SearchSource
-    from hermes_hookspecs.ports.services import AttachmentDescriber, AttachmentStore, ContextProvider
+    from hermes_hookspecs.ports.services import AttachmentDescriber, AttachmentStore, ContextProvider, Titler
     from hermes_hookspecs.ports.store import StoreBackend
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.source import KeyPolicy, SessionSource
@@ -119,6 +119,11 @@ class Hooks:
     def summarisers(self) -> Sequence[Summariser]:
         """Return the plugins' summarisers, in order of asking."""
         found: Sequence[Summariser] = self._joined("hermes_summarisers")
+        return found
+
+    def titlers(self) -> Sequence[Titler]:
+        """Return the plugins' titlers, in order of asking."""
+        found: Sequence[Titler] = self._joined("hermes_titlers")
         return found
 
     def cli_commands(self) -> Sequence[CliCommand]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from hermes_core.commands.desk import CommandBook
     from hermes_core.config.sections import Settings
     from hermes_core.inbox.acceptance import Acceptance
     from hermes_core.plugins.host import PluginHost
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.context import WindowReport
     from hermes_hookspecs.ids import LineageId, SessionId
+    from hermes_hookspecs.messages import MessageDraft
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.app import App
+    from hermes_hookspecs.ports.conversations import Conversations
     from hermes_hookspecs.ports.oversight import Oversight
     from hermes_hookspecs.ports.services import AttachmentStore
     from hermes_hookspecs.ports.store import Store
@@ -70,6 +73,7 @@ class Profile:
         self._notices: list[str] = list(settings.notices)
         self._passing: list[SessionSource] = []
         self.desk = SessionDesk(lambda: self.store, self.hooks, settings, self.clock, self.wake_topic)
+        self.desk.carried = _carried
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -131,6 +135,12 @@ class Profile:
         note = note_policy(self.store, self.settings, self.desk.keys, self.clock.now())
         if note:
             self._notices.append(note)
+        titlers = self.hooks.titlers()
+        if titlers:
+            from hermes_core.sessions.titling import Titling
+
+            titling = Titling(self.store, self.clock, titlers, self.hooks.fire)
+            self.hooks.host.register("builtin.titles", titling)
         self.hooks.fire("hermes_after_open", profile=self.profile, home=self.home)
         return TurnService(
             self.store,
@@ -185,6 +195,27 @@ class Profile:
         if lineage:
             return export_lineage(self.store, whole, everybody)
         return export_session(self.store, session, whole, everybody)
+
+    @cached_property
+    def command_book(self) -> CommandBook:
+        """Return the slash commands, as this profile names and allows them."""
+        from hermes_core.commands.desk import CommandBook
+
+        return CommandBook(self.hooks, self.settings)
+
+    @property
+    def conversations(self) -> Conversations:
+        """Return what can be done with conversations beside speaking in them."""
+        from hermes_core.commands.conversations import ConversationDesk
+
+        return ConversationDesk(
+            self.store,
+            self.clock,
+            self.desk,
+            self.settings,
+            turns=lambda: self._turns,
+            files=lambda: self.attachments,
+        )
 
     @property
     def oversight(self) -> Oversight:
@@ -249,7 +280,6 @@ class Profile:
 
     @cached_property
     def _acceptance(self) -> Acceptance:
-        from hermes_core.commands.parse import parse_command
         from hermes_core.inbox.acceptance import Acceptance
 
         return Acceptance(
@@ -258,7 +288,7 @@ class Profile:
             hooks=self.hooks,
             desk=self.desk,
             settings=self.settings,
-            is_command=lambda text: parse_command(text) is not None,
+            is_command=self.command_book.is_command,
             wake=self.wake_servers,
             make_way=lambda lineages: self._turns.recovery.make_way(lineages),  # noqa: PLW0108 - opened late
         )
@@ -285,6 +315,7 @@ class Profile:
                 if self._service is not None:
                     self._service.close()
                     self.hooks.fire("hermes_before_close", profile=self.profile)
+                self.desk.close()
         finally:
             self.hooks.close()
             if self._store is not None:
@@ -293,3 +324,9 @@ class Profile:
 
 def _cannot_reopen() -> App:
     raise ConfigError("this profile was opened with settings of its own, which are read nowhere")
+
+
+def _carried(store: Store, lineage_id: LineageId, now: int) -> MessageDraft | None:
+    from hermes_core.commands.carrying import carried_summary
+
+    return carried_summary(store, lineage_id, now)

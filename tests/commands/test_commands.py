@@ -37,6 +37,16 @@ def talk(app, text, source=TERMINAL, *, new=False):
         ("/new", ("new", "")),
         ("  /New  My Plan ", ("new", "My Plan")),
         ("/new@our_bot plan", ("new", "plan")),
+        ("<@U0BOT> /new", ("new", "")),
+        ("<@U0BOT|hermes>/new plan", ("new", "plan")),
+        ("@_user_1 /new", ("new", "")),
+        ("@Bot\u2005/reset", ("reset", "")),
+        ("@Bot @Ann /title a", ("title", "a")),
+        ("@Bot hello", None),
+        ("@Bot", None),
+        ("ask @Ann to run /new", None),
+        ("/root/a.txt 在哪", None),
+        ("@Bot /root/a.txt", None),
         ("/title a\nb", ("title", "a\nb")),
         ("/title\nb", ("title", "b")),
         ("/set-model x", ("set-model", "x")),
@@ -125,21 +135,26 @@ def test_a_command_with_roles_is_for_those_who_have_them(profile):
 def test_help_lists_every_command_aligned_with_what_may_stand_behind_it(app):
     lines = run(app, "/help").text.splitlines()
 
-    assert [line.split()[0] for line in lines] == [
-        "/approve",
-        "/compress",
-        "/deny",
-        "/help",
-        "/new",
-        "/resume",
-        "/sessions",
-        "/status",
-        "/stop",
-        "/title",
-        "/uncompress",
-    ]
-    assert len({line.index(command.summary) for line, command in zip(lines, app.commands("cli"), strict=True)}) == 1
-    assert "/resume [NUMBER|ID|TITLE]" in lines[5]
+    listed = [line for line in lines if line.startswith("  /")]
+    by_name = {command.name: command for command in app.commands("cli")}
+    names = [line.split()[0].removeprefix("/") for line in listed]
+    assert sorted(names) == sorted(by_name)
+    assert len({line.index(by_name[name].summary) for name, line in zip(names, listed, strict=True)}) == 1
+    assert any("/resume [NUMBER|ID|TITLE]" in line for line in listed)
+
+
+def test_help_lists_what_is_about_this_conversation_first_and_the_rest_of_plugins_last(profile):
+    app = profile(plugins=[Brings(saying("ship", group="Deploying"), saying("paste"))])
+
+    lines = run(app, "/help").text.splitlines()
+
+    headings = [line for line in lines if not line.startswith(" ")]
+    assert headings == ["This conversation:", "All conversations:", "Deploying:", "More:"]
+    after = {line.split()[0]: place for place, line in enumerate(lines)}
+    assert (
+        after["/undo"] < lines.index("All conversations:") < after["/new"] < lines.index("Deploying:") < after["/ship"]
+    )
+    assert lines.index("More:") < after["/paste"]
 
 
 def test_status_says_where_one_is_before_and_in_a_session(app):
@@ -316,7 +331,9 @@ def test_resume_takes_a_number_an_id_a_title_or_the_beginning_of_an_id(profile, 
     reply = run(app, f"/resume {form.format(id=first.session_id)}", entry=here)
 
     assert not reply.failed
-    assert reply.text == f"Back in 'plan' ({first.session_id}), 2 messages."
+    back, scene = reply.text.split("\n\n")
+    assert back == f"Back in 'plan' ({first.session_id}), 2 messages."
+    assert "You asked last: one" in scene
     assert reply.entry.session_id == first.session_id
     assert talk(app, "and on").session_id == first.session_id
 

@@ -59,6 +59,7 @@ def _faults(sent):
     return faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sqlite"])  # the other one copies its tables with every write
 def test_a_long_conversation_stays_legal_through_fifty_compressions(profile):
     app = profile(listens=False)

@@ -1,4 +1,4 @@
-"""A profile whose clock stands still; what the tests say and do is in a module that they import as ``resets_scene``."""
+"""A profile whose clock stands still; what the tests share they import as ``resets_scene`` and ``resets_law``."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import pytest
 from hermes_hookspecs.testing.clock import FakeClock
 
 
-def _load() -> None:
-    if "resets_scene" in sys.modules:
+def _load(name: str, file: str) -> None:
+    if name in sys.modules:
         return
-    spec = importlib.util.spec_from_file_location("resets_scene", Path(__file__).with_name("scene.py"))
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(file))
     module = importlib.util.module_from_spec(spec)
-    sys.modules["resets_scene"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
 
 
-_load()
+_load("resets_scene", "scene.py")
+_load("resets_law", "conversations_law.py")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from hermes_core.leases import holder_here
-from hermes_core.sessions import desk
+from hermes_core.sessions import removal
 from hermes_hookspecs.errors import KeyBuildError, LeaseBusy, PluginError, SessionNotFound, StoreBusy, TitleError
 from hermes_hookspecs.inbox import InboxDraft
 from hermes_hookspecs.markers import hookimpl
@@ -215,7 +215,7 @@ def test_a_store_that_cannot_let_a_route_go_does_not_hold_up_the_end(app, monkey
             asked[0].set_exception(failure)
         return asked[0]
 
-    monkeypatch.setattr(desk, "FORGETTING_S", 0.01)
+    monkeypatch.setattr(removal, "FORGETTING_S", 0.01)
     monkeypatch.setattr(app.store, "submit", submit)
 
     app.desk.forget([TERMINAL, TERMINAL])

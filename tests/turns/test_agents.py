@@ -184,7 +184,7 @@ def test_recall_says_at_the_beginning_what_there_is_and_what_can_be_typed(profil
     second = app.ask("plum", ALICE).text
 
     assert "Lately you talked in:" in first
-    assert "/help" in first
+    assert "Commands: /help  /new  /sessions  /resume  /search; /help lists all" in first
     assert second == "I kept your message. No earlier session mentions “plum”."
 
 

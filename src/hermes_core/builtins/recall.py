@@ -24,6 +24,7 @@ __all__ = ["RecallAgent"]
 _LOOKED_AT = 50
 _SHOWN = 5
 _SNIPPET = 160
+_FIRST = ("help", "new", "sessions", "resume", "search")
 
 
 class RecallAgent:
@@ -56,8 +57,17 @@ def _answer(
             lines.append("Lately you talked in:")
             lines += [f"- {_name(summary)}: {_short(summary.preview, 80)}" for summary in recent]
     if turn.commands and begins:
-        lines.append("Commands: " + "  ".join(f"/{name}" for name, _ in turn.commands))
+        lines.append(_commands([name for name, _ in turn.commands]))
     return "\n".join(lines)
+
+
+def _commands(names: Sequence[str]) -> str:
+    """Return the line that names the commands, or the first that somebody needs when there are many."""
+    first = [name for name in _FIRST if name in names]
+    if len(names) <= _SHOWN or not first:
+        return "Commands: " + "  ".join(f"/{name}" for name in names)
+    more = "; /help lists all" if "help" in first else ""
+    return "Commands: " + "  ".join(f"/{name}" for name in first) + more
 
 
 def _name(summary: SessionSummary) -> str:

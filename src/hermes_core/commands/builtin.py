@@ -1,4 +1,4 @@
-"""The commands that the core brings: help, new, title, resume, sessions, stop, compress, status."""
+"""The commands that the core brings, and those among them that are about sessions: new, title, resume, stop, ..."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from hermes_core.commands.aside import aside
+from hermes_core.commands.looking import LOOKING_COMMANDS
+from hermes_core.commands.revising import REVISING_COMMANDS
 from hermes_hookspecs.commands import Command, CommandReply
 from hermes_hookspecs.errors import LeaseBusy, SessionError, SessionNotFound
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.sessions import SessionFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from hermes_hookspecs.commands import CommandCall
     from hermes_hookspecs.ids import LineageId
@@ -23,25 +26,26 @@ __all__ = ["BUILTIN_COMMANDS", "CommandsPlugin"]
 
 _LISTED = 10
 _LABEL = 40
+_HERE, _EVERYWHERE, _OTHERS = "This conversation", "All conversations", "More"
+_GROUPS = (_HERE, _EVERYWHERE)
+"""Headings of ``/help`` in their order; those of plugins follow by name."""
 _QUOTES = "<>[]\"'“”‘’ "
 
 
-def _aside(body: Callable[[CommandCall], CommandReply]) -> Callable[[CommandCall], Awaitable[CommandReply]]:
-    """Return a command whose body runs on a thread: it writes, and the loop does not wait for whoever has the store."""
-
-    async def run(call: CommandCall) -> CommandReply:
-        from asyncio import to_thread
-
-        return await to_thread(body, call)
-
-    return run
-
-
 def _help(call: CommandCall) -> CommandReply:
-    """List what can be typed here."""
-    commands = call.app.commands(call.source.platform)
+    """List what can be typed here, group by group."""
+    return CommandReply(text="\n".join(_help_lines(call.app.commands(call.source.platform))))
+
+
+def _help_lines(commands: Sequence[Command]) -> Iterator[str]:
     width = max((len(_form(command)) for command in commands), default=0)
-    return CommandReply(text="\n".join(f"{_form(command):<{width}}  {command.summary}" for command in commands))
+    groups = {command.group for command in commands}
+    for group in [*(one for one in _GROUPS if one in groups), *sorted(groups - {*_GROUPS, ""}), ""]:
+        members = [command for command in commands if command.group == group]
+        if members:
+            yield f"{group or _OTHERS}:"
+        for command in members:
+            yield f"  {_form(command):<{width}}  {command.summary}"
 
 
 def _form(command: Command) -> str:
@@ -100,12 +104,16 @@ def _resume(call: CommandCall) -> CommandReply:
         return CommandReply(text=str(error), failed=True)
     if applied is None and call.entry is not None and call.entry.lineage_id == lineage_id:
         return CommandReply(text="You are in that session already.", entry=call.entry)
+    from hermes_hookspecs.ports.conversations import recap_text
+
     entry = call.app.resume_session(call.source, lineage_id, control_id=call.control_id)
     lineage = call.app.store.lineage(lineage_id, call.principal)
     count = 0 if lineage is None else lineage.message_count
     name = f"{entry.title!r} ({entry.session_id})" if entry.title else entry.session_id
     waiting = f" {entry.superseded} waiting will not be answered." if entry.superseded else ""
-    return CommandReply(text=f"Back in {name}, {count} message{'' if count == 1 else 's'}.{waiting}", entry=entry)
+    back = f"Back in {name}, {count} message{'' if count == 1 else 's'}.{waiting}"
+    scene = f"\n\n{recap_text(call.app.conversations.recap(lineage_id, call.principal))}" if count else ""
+    return CommandReply(text=f"{back}{scene}", entry=entry)
 
 
 def _resumed_before(call: CommandCall) -> LineageId | None:
@@ -196,11 +204,22 @@ def _status(call: CommandCall) -> CommandReply:
             ("key", call.entry.session_key),
             ("model", (session and session.model) or "none yet"),
             ("messages", str(lineage.message_count if lineage else 0)),
+            ("context", _context(call, call.entry)),
             ("turn", app.turn_state(call.entry.lineage_id) or "none"),
         ]
     lines.append(("entrance", f"{source.platform} / {source.account_id}"))
     width = max(len(name) for name, _ in lines)
     return CommandReply(text="\n".join(f"{name:<{width}}  {value}" for name, value in lines))
+
+
+def _context(call: CommandCall, entry: SessionEntry) -> str:
+    """Say how full the context is, and when it is compressed by itself."""
+    from hermes_core.commands.fullness import fullness_text
+
+    try:
+        return fullness_text(call.app.conversations.fullness(entry.session_id))
+    except SessionNotFound:
+        return "gone"
 
 
 def _stop(call: CommandCall) -> CommandReply:
@@ -247,29 +266,41 @@ def _changed(entry: SessionEntry, report: CompressionReport, what: str) -> Comma
     return CommandReply(text=f"{sizes} Nothing is lost; this session goes on as {report.session_id}.", entry=shown)
 
 
+_NEW = Command(
+    name="new",
+    summary="begin a new session; this one is kept",
+    usage="[TITLE]",
+    aliases=("reset",),
+    run=aside(_new),
+    urgent=True,
+    group=_EVERYWHERE,
+    resets=True,
+)
 BUILTIN_COMMANDS = (
-    Command(name="help", summary="what can be typed here", run=_aside(_help)),
+    Command(name="help", summary="what can be typed here", run=aside(_help)),
+    _NEW,
+    Command(name="title", summary="show or set the title", usage="[TITLE]", run=aside(_title), group=_HERE),
     Command(
-        name="new",
-        summary="begin a new session; this one is kept",
-        usage="[TITLE]",
-        aliases=("reset",),
-        run=_aside(_new),
-        urgent=True,
+        name="resume",
+        summary="go on with an earlier session",
+        usage="[NUMBER|ID|TITLE]",
+        run=aside(_resume),
+        group=_EVERYWHERE,
     ),
-    Command(name="title", summary="show or set the title", usage="[TITLE]", run=_aside(_title)),
-    Command(name="resume", summary="go on with an earlier session", usage="[NUMBER|ID|TITLE]", run=_aside(_resume)),
-    Command(name="sessions", summary="list the latest sessions", run=_aside(_sessions)),
-    Command(name="stop", summary="stop the turn that runs in this session", run=_aside(_stop), urgent=True),
+    Command(name="sessions", summary="list the latest sessions", run=aside(_sessions), group=_EVERYWHERE),
+    Command(name="stop", summary="stop the turn that runs in this session", run=aside(_stop), urgent=True, group=_HERE),
     Command(
         name="compress",
         summary="replace older messages by a summary; nothing is lost",
         usage="[FOCUS]",
         run=_compress,
         bypass=False,
+        group=_HERE,
     ),
-    Command(name="uncompress", summary="take the last compression back", run=_uncompress, bypass=False),
-    Command(name="status", summary="which session this is", run=_aside(_status)),
+    Command(name="uncompress", summary="take the last compression back", run=_uncompress, bypass=False, group=_HERE),
+    Command(name="status", summary="which session this is, and how full it is", run=aside(_status), group=_HERE),
+    *REVISING_COMMANDS,
+    *LOOKING_COMMANDS,
 )
 """Sorted as people meet them; the facade sorts by name."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_core.commands.desk import find_command, run_command
-from hermes_core.commands.parse import parse_command
+from hermes_hookspecs.commands import STEERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_core.hooks import Hooks
-    from hermes_hookspecs.inbox import InboxItem
+    from hermes_core.commands.desk import CommandBook
+    from hermes_hookspecs.commands import Command, Saying
+    from hermes_hookspecs.inbox import InboxItem, MessageEvent
     from hermes_hookspecs.ports.app import App
     from hermes_hookspecs.sessions import SessionEntry
 
@@ -24,9 +24,9 @@ class ControlRunner:
     :param entry_behind: returns the session that a row's own key leads to, ``None`` where it leads nowhere; blocks.
     """
 
-    def __init__(self, app: App, hooks: Hooks, entry_behind: Callable[[InboxItem], SessionEntry | None]) -> None:
+    def __init__(self, app: App, book: CommandBook, entry_behind: Callable[[InboxItem], SessionEntry | None]) -> None:
         self._app = app
-        self._hooks = hooks
+        self._book = book
         self._entry_behind = entry_behind
 
     async def run(self, item: InboxItem) -> str:
@@ -37,17 +37,36 @@ class ControlRunner:
         from asyncio import to_thread
 
         entry = await to_thread(self._entry_behind, item)
-        reply = await run_command(self._app, self._hooks, item.text, item.source, entry, control_id=item.id)
-        return "" if reply is None else reply.text
+        reply = await self._book.run(self._app, item.text, item.source, entry, control_id=item.id)
+        if reply is None:
+            return ""
+        if reply.say is not None:
+            await self._app.accept([_said(item, reply.say)])
+        return reply.text
 
     def waits_its_turn(self, item: InboxItem) -> bool:
         """Return whether the command has to wait behind older messages and a running turn."""
-        parsed = parse_command(item.text)
-        command = None if parsed is None else find_command(self._hooks, parsed[0], item.source.platform)
+        command = self._command(item)
         return command is not None and not command.bypass
 
     def overtakes(self, item: InboxItem) -> bool:
         """Return whether the command goes before older ones that wait, or that do not end."""
-        parsed = parse_command(item.text)
-        command = None if parsed is None else find_command(self._hooks, parsed[0], item.source.platform)
+        command = self._command(item)
         return command is not None and command.urgent
+
+    def _command(self, item: InboxItem) -> Command | None:
+        return self._book.find(item.text, item.source.platform)[0]
+
+
+def _said(item: InboxItem, say: Saying) -> MessageEvent:
+    """Return what a command's sender says by it; however often the command is run, it is said once."""
+    from hermes_hookspecs.inbox import MessageEvent
+
+    mark = STEERED if say.steers else "said"
+    return MessageEvent(
+        source=item.source,
+        text=say.text,
+        identities=(f"{mark}:{item.id}",),
+        attachments=say.attachments,
+        received_at=item.accepted_at,
+    )

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from hermes_core.config.faults import unknown_key
+from hermes_core.config.overrides import ChatOverride
 from hermes_core.config.rules import maybe_choice, maybe_switch, maybe_texts, rules_of
-from hermes_core.config.sections import GROUP_POLICIES, PLATFORMS, ChatOverride, PlatformSettings
+from hermes_core.config.sections import GROUP_POLICIES, PLATFORMS, PlatformSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.config.access import quoted
 from hermes_core.config.faults import unknown_key
+from hermes_core.config.overrides import ResetOverride
 from hermes_core.config.rules import rules_of
-from hermes_core.config.sections import PLATFORMS, ResetOverride, SessionResetSettings
+from hermes_core.config.sections import PLATFORMS, SessionResetSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from hermes_core.config.rules import Value
+    from hermes_core.config.overrides import ChatOverride, ResetOverride
 
 __all__ = [
     "ATTACHMENT_KINDS",
@@ -41,7 +41,7 @@ __all__ = [
     "SECTIONS",
     "AgentSettings",
     "AttachmentSettings",
-    "ChatOverride",
+    "CommandSettings",
     "CompressionSettings",
     "DisplaySettings",
     "GatewaySettings",
@@ -49,7 +49,6 @@ __all__ = [
     "OutboxSettings",
     "PlatformSettings",
     "PluginSettings",
-    "ResetOverride",
     "RoutingSettings",
     "SessionResetSettings",
     "Settings",
@@ -118,6 +117,7 @@ class PlatformSettings:
     deny_users: tuple[str, ...] | None = maybe_texts()
     allow_chats: tuple[str, ...] | None = maybe_texts()
     admins: tuple[str, ...] | None = maybe_texts()
+    admin_only: tuple[str, ...] | None = maybe_texts()
     streaming: bool | None = maybe_switch()
 
 
@@ -248,39 +248,15 @@ class SessionResetSettings:
     bg_process_max_age_hours: float = number(24.0, 0, 8760)
     reset_triggers: tuple[str, ...] = texts(("/new", "/reset"))
     cleanup_timeout_s: float = number(30.0, 0, 600)
+    carry_over: str = choice("never", ("never", "automatic", "always"))
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class ResetOverride:
-    """One table that differs from ``[session_reset]`` (:mod:`hermes_core.config.resets`).
+class CommandSettings:
+    """``[commands]``: who may use which. ``admins``: ``platform:user id``; ``admin_only``: names of commands."""
 
-    Attributes:
-        section: its name in the file. platform: ``None`` for all.
-        place: ``""`` for the whole platform, else ``chat_types``, ``chats`` or ``users``. name: which one of them.
-        values, origins: key → value, and where it was set.
-    """
-
-    section: str
-    platform: str | None
-    place: str
-    name: str
-    values: Mapping[str, Value]
-    origins: Mapping[str, str]
-
-
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class ChatOverride:
-    """The table of one chat, which differs from its platform's (:mod:`hermes_core.config.access`).
-
-    Attributes:
-        section: its name in the file. values, origins: key → value, and where it was set.
-    """
-
-    section: str
-    platform: str
-    chat: str
-    values: Mapping[str, Value]
-    origins: Mapping[str, str]
+    admins: tuple[str, ...] = texts(())
+    admin_only: tuple[str, ...] = texts(())
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -323,6 +299,7 @@ SECTIONS: Final[Mapping[str, type[attrs.AttrsInstance]]] = MappingProxyType(
         "attachments": AttachmentSettings,
         "gateway": GatewaySettings,
         "session_reset": SessionResetSettings,
+        "commands": CommandSettings,
         "display": DisplaySettings,
         PLUGINS: PluginSettings,
     }
@@ -354,6 +331,7 @@ class Settings:
     attachments: AttachmentSettings
     gateway: GatewaySettings
     session_reset: SessionResetSettings
+    commands: CommandSettings
     display: DisplaySettings
     plugins: PluginSettings
     platforms: Mapping[str, PlatformSettings]

@@ -8,7 +8,7 @@ reaches somebody else's session. So does one that cannot be redacted, without it
 from __future__ import annotations
 
 from logging import getLogger
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hermes_core.faultpoints import reach
 from hermes_core.inbox.door import entrance_of
@@ -47,6 +47,14 @@ BUSY = "busy"
 _TRIES = 3
 
 
+class IsCommand(Protocol):
+    """Whether a text is a slash command; mentions in front count only where it is ``addressed`` to us."""
+
+    def __call__(self, text: str, *, addressed: bool = True) -> bool:
+        """Return it."""
+        ...
+
+
 class Acceptance:
     """Takes batches of messages for entrances that somebody serves.
 
@@ -62,7 +70,7 @@ class Acceptance:
         hooks: Hooks,
         desk: SessionDesk,
         settings: Settings,
-        is_command: Callable[[str], bool],
+        is_command: IsCommand,
         wake: Callable[[Iterable[Entrance]], None],
         make_way: Callable[[Sequence[LineageId]], None],
     ) -> None:
@@ -116,7 +124,8 @@ class Acceptance:
         except PluginError as failed:
             error, attachments = f"plugin {failed.plugin} could not redact it", ()
             _log.warning("a message of %s was put aside without its content: %s", entrance_of(source), error)
-        kind = CONTROL if event.kind == MESSAGE and not event.attachments and self._is_command(text) else event.kind
+        plain = event.kind == MESSAGE and not event.attachments
+        kind = CONTROL if plain and self._said_to_us(text, event) else event.kind
         if kind == CONTROL and not self._is_command(text):
             error = error or "a control row that is no command"
         return InboxDraft(
@@ -131,6 +140,9 @@ class Acceptance:
             error=error,
             only_if_idle=kind == MESSAGE and not error and self._policy(source) == "reject",
         )
+
+    def _said_to_us(self, text: str, event: MessageEvent) -> bool:
+        return self._is_command(text, addressed=event.addressed)
 
     def _policy(self, source: SessionSource) -> str:
         return self._settings.busy_policy_of(source.platform)

@@ -9,7 +9,7 @@ from hermes_hookspecs.encoding import encode_text
 if TYPE_CHECKING:
     from hermes_hookspecs.inbox import MessageEvent
 
-__all__ = ["identities_of"]
+__all__ = ["identities_of", "own_part"]
 
 
 def identities_of(event: MessageEvent) -> tuple[str, ...]:
@@ -25,3 +25,8 @@ def identities_of(event: MessageEvent) -> tuple[str, ...]:
 
 def _storable(identity: str) -> str:
     return "".join(encode_text(one) if one == "%" or 0xD800 <= ord(one) < 0xE000 else one for one in identity)
+
+
+def own_part(identity: str) -> str:
+    """Return what a stored identity says of the message itself, without platform and account."""
+    return identity.split(":", 2)[-1]

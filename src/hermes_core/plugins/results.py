@@ -258,5 +258,6 @@ _CHECKS: dict[str, Check] = {
     "hermes_store_backends": _sequence_of(_shaped("store backend", {"name": _is_name, "open": callable})),
     "hermes_summarisers": _sequence_of(_shaped("summariser", {"name": _is_name, "summarise": callable})),
     "hermes_system_prompt_parts": _sequence_of(_text),
+    "hermes_titlers": _sequence_of(_shaped("titler", {"name": _is_name, "title": callable})),
     "hermes_tools": _sequence_of(_shaped("tool", _TOOL)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from hermes_core.config.sections import Settings
     from hermes_core.hooks import Hooks
+    from hermes_core.resets.closing import AgentClosings
     from hermes_core.resets.notices import Owed
     from hermes_core.resets.verdicts import Facts, Verdict
     from hermes_hookspecs.clock import Clock
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.sessions import Route
     from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.state import StateUpdate
 
 __all__ = ["MOST_RESETS", "ResetDesk"]
 
@@ -47,6 +50,13 @@ class ResetDesk:
         self.active = any_policy(settings)
         self._unchanging: dict[SessionKey, tuple[LineageId, int]] = {}
         self._lock = Lock()
+
+    @cached_property
+    def closings(self) -> AgentClosings:
+        """Return what has agents let go of conversations that have ended."""
+        from hermes_core.resets.closing import AgentClosings
+
+        return AgentClosings(self._hooks, self._settings.session_reset.cleanup_timeout_s)
 
     # --- deciding
 
@@ -154,6 +164,7 @@ class ResetDesk:
             check=True,
             expected=facts.lineage.id,
             quiet_since=facts.last_activity,
+            state=self.carrying(facts.route.key, facts.lineage.id, verdict.now, automatic=True),
         )
         try:
             released = self._store().apply(release)
@@ -175,6 +186,23 @@ class ResetDesk:
         if released.lineage is not None and ended is not None:
             self._hooks.fire("hermes_after_session_end", lineage_id=lineage.id, session_id=lineage.tip, reason=ended)
         self.tell_reset(lineage.id, decision.reason, automatic=True)
+        self.close_agents(lineage.id)
+
+    def carrying(
+        self, key: SessionKey, lineage_id: LineageId | None, now: int, *, automatic: bool
+    ) -> tuple[StateUpdate, ...]:
+        """Return what a reset remembers for the next session under a key, by ``[session_reset] carry_over``."""
+        from hermes_core.resets.carrying import ALWAYS, NEVER, carrying, forgetting
+
+        wanted = self._settings.session_reset.carry_over
+        if wanted == NEVER or lineage_id is None:
+            return ()
+        return carrying(key, lineage_id, now) if automatic or wanted == ALWAYS else forgetting(key)
+
+    def close_agents(self, lineage_id: LineageId) -> None:
+        """Have agents let go of a conversation that no route leads to any more; delays nothing."""
+        if not self._store().routes(lineage_id=lineage_id, limit=1):
+            self.closings.close(lineage_id)
 
     def tell_reset(self, lineage_id: LineageId, reason: str, *, automatic: bool) -> None:
         """Tell plugins that a route let go of a lineage."""

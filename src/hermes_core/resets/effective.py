@@ -11,7 +11,8 @@ from hermes_hookspecs.ports.policies import ResetSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_core.config.sections import ResetOverride, Settings
+    from hermes_core.config.overrides import ResetOverride
+    from hermes_core.config.sections import Settings
     from hermes_hookspecs.source import SessionSource
 
 __all__ = ["NO_POLICY", "EffectiveReset", "any_policy", "effective"]

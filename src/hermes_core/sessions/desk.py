@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hermes_hookspecs.errors import Conflict, LeaseBusy, SessionNotFound, TitleError
+from hermes_hookspecs.errors import Conflict, SessionNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import ControlOutcome, InboxItem
-    from hermes_hookspecs.operations import BindRoute, Deleted, ReleaseRoute, Rename, Revoke
+    from hermes_hookspecs.messages import MessageDraft
+    from hermes_hookspecs.operations import BindRoute, Branch, Deleted, ReleaseRoute, Rename, Revoke
     from hermes_hookspecs.outbox import DeliveryDraft
     from hermes_hookspecs.ports.policies import KeyBuilder
     from hermes_hookspecs.ports.store import Store
@@ -26,15 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionDesk"]
 
-FORGETTING_S = 1.0
-"""How long the end of a process may be held up by what it leaves behind."""
-
 
 class SessionDesk:
     """Finds, makes, binds, names and removes sessions. Thread-safe; blocks.
 
-    :param store: returns the open store. hooks, clock, settings: of the profile.
-    :param wake: wakes who waits for a lineage, or works in it.
+    :param store: returns the open store. wake: wakes who waits for a lineage, or works in it.
+    :ivar carried: makes the first row of a session behind one that is carried over.
     """
 
     def __init__(
@@ -55,6 +53,7 @@ class SessionDesk:
         self.wake = wake
         self._flights: SingleFlight[SessionEntry] = SingleFlight()
         self._endings = Endings(store, hooks)
+        self.carried: Callable[[Store, LineageId, int], MessageDraft | None] = lambda *_: None
 
     @cached_property
     def resets(self) -> ResetDesk:
@@ -62,6 +61,11 @@ class SessionDesk:
         from hermes_core.resets.desk import ResetDesk
 
         return ResetDesk(self._store, self._hooks, self._settings, self._clock)
+
+    def close(self) -> None:
+        """Wait, for as long as it may take, for agents that let go of a conversation."""
+        if "resets" in self.__dict__:
+            self.resets.closings.wait()
 
     # --- keys
 
@@ -182,6 +186,7 @@ class SessionDesk:
             own = tuple(Claim(key=older, scope_id=source.scope_id) for older in self.keys.alternatives(source, policy))
             claims = own + self._hooks.legacy_claims(source, policy)
             self.resets.settle_all(claim.key for claim in claims)  # what has had its time is not brought back
+        carry = self._carry(key, now) if observed is None and not force_new else None
         entry = store.apply(
             GetOrCreate(
                 key=key,
@@ -197,12 +202,43 @@ class SessionDesk:
                 observed=observed,
                 touch=touch,
                 claims=claims,
+                carry=carry,
             )
         )
         if entry.created:
             if observed is not None:
                 self._endings.tell_left(observed)
             self._hooks.fire("hermes_after_session_start", entry=entry)
+        return entry
+
+    def _carry(self, key: SessionKey, now: int) -> MessageDraft | None:
+        """Return what a session begins with that is made under a key now, whose route was let go of."""
+        from hermes_core.resets.carrying import NEVER, carried_from
+
+        if self._settings.session_reset.carry_over == NEVER:
+            return None
+        lineage_id = carried_from(self._store(), key, now)
+        return None if lineage_id is None else self.carried(self._store(), lineage_id, now)
+
+    def branch(
+        self, source: SessionSource, lineage_id: LineageId, *, title: str | None, control_id: InboxId | None = None
+    ) -> SessionEntry:
+        """Let the key of ``source`` lead to a lineage that begins where another one stands; errors as in the port."""
+        from hermes_core.sessions.branching import branching
+
+        source = self.at_home(source)
+        key, item = (
+            self._key_of(source, control_id),
+            None if control_id is None else self._store().inbox_item(control_id),
+        )
+        if item is not None and item.outcome is not None and item.outcome.lineage_id is not None:
+            return self._get_or_create(key, source, False, False, item.outcome.lineage_id)
+        made = branching(self, self._store(), key, source, lineage_id, title=title, now=self._clock.now())
+        before = self._leads_to(key)
+        outcome = self._run(made, control_id)
+        entry = self._get_or_create(key, source, False, False, outcome.lineage_id)
+        self._endings.tell_left(before)
+        self._hooks.fire("hermes_after_session_start", entry=entry)
         return entry
 
     def resume(
@@ -259,17 +295,19 @@ class SessionDesk:
         from hermes_hookspecs.principal import operator
         from hermes_hookspecs.sessions import Left
 
+        key, now = self._key_of(source, control_id), self._clock.now()
+        before = self._leads_to(key)
         release = ReleaseRoute(
-            key=self._key_of(source, control_id),
-            now=self._clock.now(),
+            key=key,
+            now=now,
             reason="session_reset",
             title=title,
             check=entry is not None,
             expected=None if entry is None else entry.lineage_id,
             control_id=control_id,
+            state=self.resets.carrying(key, before, now, automatic=False),
         )
-        route = self._store().route(release.key)
-        held = self._endings.left_by_the_dead(None if route is None else route.lineage_id)
+        held = self._endings.left_by_the_dead(before)
         try:
             outcome = self._run(release, control_id)
         except Conflict:
@@ -283,6 +321,7 @@ class SessionDesk:
         if not outcome.repeated:
             self._endings.tell_left(outcome.lineage_id)
             self.resets.tell_reset(outcome.lineage_id, release.reason, automatic=False)
+            self.resets.close_agents(outcome.lineage_id)
         summary = self._store().summary(outcome.lineage_id, operator())
         return Left(summary=summary, superseded=outcome.superseded, stopped=outcome.stopped is not None)
 
@@ -307,7 +346,9 @@ class SessionDesk:
         self._endings.tell_dead(outcome, held)
         return outcome.stopped is not None
 
-    def _run(self, effect: BindRoute | ReleaseRoute | Rename | Revoke, control_id: InboxId | None) -> ControlOutcome:
+    def _run(
+        self, effect: BindRoute | Branch | ReleaseRoute | Rename | Revoke, control_id: InboxId | None
+    ) -> ControlOutcome:
         """Run an effect; as that of a command's row it runs once, however often this is called."""
         from hermes_hookspecs.operations import Control
         from hermes_hookspecs.operations.outcomes import outcome_of
@@ -321,20 +362,10 @@ class SessionDesk:
 
         They do no harm, and why the process ends is what its user has to be told.
         """
-        if not sources:
-            return  # a command that only read: it has not loaded the operations either
-        from contextlib import suppress
+        if sources:  # else a command that only read: it has not loaded the operations either
+            from hermes_core.sessions.removal import forget
 
-        from hermes_hookspecs.errors import StorageError
-        from hermes_hookspecs.operations import ForgetRoute
-
-        with suppress(StorageError, TimeoutError):
-            for key in dict.fromkeys(self.key(source) for source in sources):
-                forgotten = self._store().submit(ForgetRoute(key=key, now=self._clock.now()))
-                try:
-                    forgotten.result(FORGETTING_S)
-                finally:
-                    forgotten.cancel()
+            forget(self._store(), dict.fromkeys(map(self.key, sources)), now=self._clock.now())
 
     # --- names and removal
 
@@ -355,34 +386,15 @@ class SessionDesk:
 
         :raises TitleError: too long, or taken by another session of the same owner.
         """
-        from hermes_core.sessions.titles import clean_title
-        from hermes_hookspecs.principal import operator, owner_of
+        from hermes_core.sessions.titles import free_title
+        from hermes_hookspecs.principal import owner_of
 
-        clean = clean_title(title)
-        if clean is not None:
-            owner = owner_of(source, shared=self.shared(source))
-            for lineage in self._store().lineages_by_title(clean, operator()):
-                if lineage.owner == owner:
-                    raise TitleError(f"the title {clean!r} is taken by {lineage.tip}; nothing was changed")
-        return clean
+        return free_title(self._store(), title, owner_of(source, shared=self.shared(source)))
 
     def delete(self, lineage_id: LineageId, *, force: bool = False) -> Deleted:
         """Remove a lineage with all that hangs on it. :raises LeaseBusy: a turn runs, and not ``force``."""
-        from hermes_core.leases import dead_stamp
-        from hermes_hookspecs.operations import Delete
+        from hermes_core.sessions.removal import delete
 
-        store = self._store()
-        lease = store.lease(lineage_id)
-        if lease is None:
-            raise SessionNotFound(lineage_id)
-        dead = dead_stamp(lease)
-        if lease.holder is not None and dead is None and not force:
-            raise LeaseBusy(
-                f"{lease.holder.describe()} runs a turn in this session; nothing was removed (--force stops it first)",
-                holder=lease.holder.describe(),
-            )
-        self._hooks.fire("hermes_before_erase", lineage_id=lineage_id)
-        self._hooks.flush()  # heard before anything is gone
-        deleted = store.apply(Delete(lineage_id=lineage_id, now=self._clock.now(), presumed_dead=dead, force=force))
+        deleted = delete(self._store(), self._hooks, lineage_id, now=self._clock.now(), force=force)
         self.wake(lineage_id)
         return deleted

@@ -6,10 +6,16 @@ white space is collapsed, blank is no title, and more than 100 characters are re
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hermes_hookspecs.errors import TitleError
 from hermes_hookspecs.sessions import TITLE_LIMIT
 
-__all__ = ["base_of", "clean_title"]
+if TYPE_CHECKING:
+    from hermes_hookspecs.ports.store import StoreReader
+    from hermes_hookspecs.principal import Owner
+
+__all__ = ["base_of", "clean_title", "free_title"]
 
 _SHAPELESS = frozenset({"Cc", "Cf", "Cs", "Co"})
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u3164\uffa0")
@@ -32,6 +38,18 @@ def clean_title(text: str | None) -> str | None:
             f"a title has at most {TITLE_LIMIT} characters, this one has {len(clean)}; nothing was changed"
         )
     return clean or None
+
+
+def free_title(reader: StoreReader, text: str | None, owner: Owner) -> str | None:
+    """Return a clean title that a session of ``owner`` could have now. :raises TitleError: too long, or taken."""
+    from hermes_hookspecs.principal import operator
+
+    clean = clean_title(text)
+    if clean is not None:
+        for lineage in reader.lineages_by_title(clean, operator()):
+            if lineage.owner == owner:
+                raise TitleError(f"the title {clean!r} is taken by {lineage.tip}; nothing was changed")
+    return clean
 
 
 def base_of(title: str) -> str:

@@ -221,8 +221,10 @@ class TurnEngine:
             around.hooks.turn_ended(begun.interrupted)
         around.hooks.fire("hermes_after_turn_start", turn=begun.turn)
         wheel = None
-        if how.steered and begun.items and getattr(how.agent, "steers", False):
-            wheel = SteeringWheel(around, _fence_of(begun), begun.items[0], shared=how.shared)
+        if begun.items and getattr(how.agent, "steers", False):
+            only_marked = not how.steered
+            fence, first = _fence_of(begun), begun.items[0]
+            wheel = SteeringWheel(around, fence, first, shared=how.shared, only_marked=only_marked)
         run = TurnRun(around, begun, how.answering, on_event=how.on_event, steering=wheel)
         loading = Loading(self, begun, how, _fence_of(begun), self._means(begun, how, run, wheel))
         ended = await run.through(AgentWithSecondTry(how.agent, loading.shorter), loading.first)

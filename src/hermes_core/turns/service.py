@@ -186,6 +186,7 @@ class TurnService:
             run = getattr(wanted, "run", None)
             if run is not None:
                 found: Agent = wanted  # type: ignore[assignment]  # has what the port asks for
+                self._desk.resets.closings.know(found)
                 return found
             if callable(wanted):
                 return FunctionAgent(wanted)

@@ -10,6 +10,7 @@ from hermes_core.settling import settled
 from hermes_core.turns.control_work import barrier
 from hermes_core.turns.presence import door
 from hermes_core.turns.queue import same_address
+from hermes_hookspecs.commands import STEERED
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.operations import Append
 
@@ -35,13 +36,17 @@ class SteeringWheel:
     of the messages that its turn began with, so one that brings some waits, and what stands behind it waits, too.
 
     :param first: the message that the turn answers. shared: whether the sender's name is put before a text.
+    :param only_marked: takes only what somebody sent with ``/steer``; else whatever waits (busy policy ``steer``).
     """
 
-    def __init__(self, around: Surroundings, fence: Fence, first: InboxItem, *, shared: bool) -> None:
+    def __init__(
+        self, around: Surroundings, fence: Fence, first: InboxItem, *, shared: bool, only_marked: bool = False
+    ) -> None:
         self._around = around
         self._fence = fence
         self._first = first
         self._shared = shared
+        self._only_marked = only_marked
         self._texts: list[str] = []
 
     def take(self) -> Sequence[str]:
@@ -72,5 +77,14 @@ class SteeringWheel:
         for item in reader.waiting(self._fence.lineage_id, limit=_MOST):
             if item.attachments or not same_address(item, self._first) or (command is not None and item.id > command):
                 break
+            if self._only_marked and not _is_marked(item):
+                break
             found.append(item)
         return tuple(found)
+
+
+def _is_marked(item: InboxItem) -> bool:
+    """Return whether a message was sent to be put into the turn that runs."""
+    from hermes_core.inbox.identities import own_part
+
+    return any(own_part(identity).startswith(f"{STEERED}:") for identity in item.identities)

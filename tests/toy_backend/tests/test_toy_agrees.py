@@ -15,7 +15,7 @@ memory = pytest.importorskip("hermes_core.storage.memory", reason="the oracle is
 
 
 class ToyAgainstMemory(StoreMachine):
-    takes_back = False
+    knows_records = False
 
     def new_store(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from hermes_hookspecs.operations.approvals import AnswerApproval, AskApproval
 from hermes_hookspecs.operations.audit import RecordAudit
+from hermes_hookspecs.operations.branching import Branch
 from hermes_hookspecs.operations.compression import COMPRESSION, UNCOMPRESSION, Compress, Compressed
 from hermes_hookspecs.operations.hiding import Hid, Hide
 from hermes_hookspecs.operations.inbox import (
@@ -78,6 +79,7 @@ __all__ = [
     "BeginResult",
     "Begun",
     "BindRoute",
+    "Branch",
     "Busy",
     "CancelJob",
     "Changed",

@@ -41,7 +41,8 @@ class Hide(Operation[Hid]):
     Attributes:
         fence: of a turn; one without an agent, usually. last: ``None`` for all behind ``first``.
         show: the rows are shown again. finish: the turn ends with this, done, and the lease is free.
-        swap: first and last of rows that are changed the other way: what stands in the place of the others.
+        swap: first and last of rows that are changed the other way; a row between them is not meant by ``first`` and
+            ``last``. So one write takes back what was said and brings back what it had replaced.
         state: what its caller has to remember of it, written in the same transaction.
 
     :raises LeaseLost: the token is no longer the lineage's; nothing was written.
@@ -55,5 +56,5 @@ class Hide(Operation[Hid]):
     last: MessageId | None = None
     show: bool = False
     finish: bool = False
-    swap: tuple[MessageId, MessageId] | None = None
+    swap: tuple[tuple[MessageId, MessageId], ...] = ()
     state: tuple[StateUpdate, ...] = ()

@@ -80,8 +80,8 @@ class Control(Operation["ControlOutcome"]):
     the row done; a row without a reply to send is settled by ``settle``.
 
     Attributes:
-        effect: ``ReleaseRoute``, ``BindRoute``, ``Revoke``, ``Rename``, ``SetFlags``, ``Compress``,
-            ``Hide`` or ``AnswerApproval``; ``None`` for a command that changes nothing here.
+        effect: ``ReleaseRoute``, ``BindRoute``, ``Branch``, ``Revoke``, ``Rename``, ``SetFlags``, ``Compress``,
+            ``Hide``, ``Withdraw`` or ``AnswerApproval``; ``None`` for a command that changes nothing here.
         settle: nothing will be delivered for it: the row is done at once.
 
     :raises Conflict: the row is no control row, or was withdrawn or superseded. :raises HermesError: of the effect;

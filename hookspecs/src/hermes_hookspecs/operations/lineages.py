@@ -132,8 +132,8 @@ class ReleaseRoute(Operation[Released]):
     (:data:`~hermes_hookspecs.state.CONVERSATION`) goes when no other route leads to it.
 
     Attributes:
-        state: written in the same transaction. title: waits on the route for the session to come.
-        expected: as in :class:`BindRoute`.
+        title: waits on the route for the session to come. expected: as in :class:`BindRoute`.
+        state: written in the same transaction.
         quiet_since: a route is let go of only while it is quiet, else :class:`Conflict`: neither its lineage nor the
             route itself was used later than this (UTC milliseconds), no turn is active, and no message waits there.
     """

@@ -19,8 +19,10 @@ def outcome_of(effect: Operation[object] | None, result: object) -> ControlOutco
     """
     from hermes_hookspecs.approvals import Approval
     from hermes_hookspecs.operations.approvals import AnswerApproval
+    from hermes_hookspecs.operations.branching import Branch
     from hermes_hookspecs.operations.compression import Compress, Compressed
     from hermes_hookspecs.operations.hiding import Hid, Hide
+    from hermes_hookspecs.operations.inbox import Withdraw
     from hermes_hookspecs.operations.lineages import BindRoute, Released, ReleaseRoute, Rename, SetFlags
     from hermes_hookspecs.operations.turns import Revoke
     from hermes_hookspecs.sessions import Lineage, SessionEntry
@@ -36,7 +38,7 @@ def outcome_of(effect: Operation[object] | None, result: object) -> ControlOutco
             stopped=None if result.stopped is None else result.stopped.id,
             superseded=result.superseded,
         )
-    if isinstance(effect, BindRoute) and isinstance(result, SessionEntry):
+    if isinstance(effect, BindRoute | Branch) and isinstance(result, SessionEntry):
         return ControlOutcome(lineage_id=result.lineage_id, session_id=result.session_id, superseded=result.superseded)
     if isinstance(effect, Revoke):
         stopped = result if isinstance(result, Turn) else None
@@ -47,10 +49,12 @@ def outcome_of(effect: Operation[object] | None, result: object) -> ControlOutco
         )
     if isinstance(effect, Rename):
         return ControlOutcome(lineage_id=effect.lineage_id, title=result if isinstance(result, str) else None)
-    if isinstance(effect, SetFlags) and isinstance(result, Lineage):
-        return ControlOutcome(lineage_id=effect.lineage_id, session_id=result.tip)
-    if isinstance(effect, Compress) and isinstance(result, Compressed):
-        return ControlOutcome(lineage_id=result.lineage_id, session_id=result.session.id)
+    if isinstance(effect, Withdraw) and isinstance(result, int):
+        return ControlOutcome(superseded=result)
+    if isinstance(effect, SetFlags | Compress) and isinstance(result, Lineage | Compressed):
+        lineage_id = result.id if isinstance(result, Lineage) else result.lineage_id
+        tip = result.tip if isinstance(result, Lineage) else result.session.id
+        return ControlOutcome(lineage_id=lineage_id, session_id=tip)
     if isinstance(effect, Hide | AnswerApproval) and isinstance(result, Hid | Approval):
         return ControlOutcome(lineage_id=result.lineage_id, session_id=result.session_id)
     raise ValueError(f"{type(effect).__name__} is no effect of a control row")

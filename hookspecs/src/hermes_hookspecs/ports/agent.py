@@ -151,7 +151,7 @@ class TurnContext:
             of nothing else; ``None`` where none are kept. approvals: to be asked before a tool with ``dangerous`` is
             called; ``None`` where nobody can be. patience: of the turn. jobs: begins work that outlives the turn.
         tools: by name. commands: slash commands of this entrance, ``(name, summary)``.
-        steering: to be asked behind each tool result; ``None`` where nobody steers, and for an agent that does not.
+        steering: to be asked behind each tool result; ``None`` for an agent that does not steer.
     """
 
     turn: Turn

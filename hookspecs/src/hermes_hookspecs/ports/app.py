@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from hermes_hookspecs.ports.contexts import Contexts
+from hermes_hookspecs.ports.conversations import HasConversations
 from hermes_hookspecs.ports.desks import HasDesks
 from hermes_hookspecs.ports.gateway import HasGateway
 from hermes_hookspecs.ports.oversight import HasOversight
@@ -124,7 +125,7 @@ class TurnResult:
     waited_s: float
 
 
-class App(Searching, Contexts, HasDesks, HasGateway, HasOversight, Protocol):
+class App(Searching, Contexts, HasConversations, HasDesks, HasGateway, HasOversight, Protocol):
     """An open profile. Thread-safe; everything that is not ``async`` blocks."""
 
     home: str

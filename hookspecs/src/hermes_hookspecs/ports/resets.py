@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import LineageId, SessionId, SessionKey
 
-__all__ = ["ResetExplanation", "ResetValue"]
+__all__ = ["ClosesLineages", "ResetExplanation", "ResetValue"]
 
 
 @attrs.frozen(kw_only=True)
@@ -48,3 +48,20 @@ class ResetExplanation:
     pins: tuple[str, ...]
     stale: tuple[str, ...]
     zone: str
+
+
+class ClosesLineages(Protocol):
+    """What an agent may be able to do beside answering: let go of what it holds for one conversation.
+
+    An agent that keeps something open for each conversation (a sandbox, a browser, a model server's session) has this
+    method. It need not say so anywhere.
+    """
+
+    def close_lineage(self, lineage_id: LineageId) -> object:
+        """Let go of everything that is held for a conversation that a reset has let go of.
+
+        Called once, behind the reset's transaction, on a thread of its own: it may block, and may be ``async``, on a
+        loop of that thread. It has ``[session_reset] cleanup_timeout_s``; then it is left behind. Nobody waits for it,
+        and an exception is logged. The conversation is kept: somebody may go on in it later.
+        """
+        ...

@@ -161,5 +161,9 @@ class Titler(Protocol):
     name: str
 
     async def title(self, rows: Sequence[Message]) -> str | None:
-        """Return a title for the first rows of a conversation, ``None`` to leave it without."""
+        """Return a title for the first rows of a conversation, oldest first; ``None`` leaves it to the next.
+
+        Awaited on a loop of its own, for a bounded time; cancelled where the profile closes meanwhile. The title is
+        put on one line and cut.
+        """
         ...

@@ -49,9 +49,13 @@ def hermes_summarisers() -> Sequence[Summariser] | None:
     """
 
 
-@hookspec(kind="provider", on_error="skip", pending="automatic titles")
+@hookspec(kind="provider", on_error="skip")
 def hermes_titlers() -> Sequence[Titler] | None:
     """Return what finds titles, best first. A title that a person gave is never replaced.
+
+    Called once, before the first turn. All results are joined. They are asked behind a turn of a conversation that
+    has no title, beside whatever else happens: the first title is taken, and that conversation is not asked about
+    again. One that fails or takes too long is logged, and the next one is asked.
 
     .. versionadded:: 0.1
     """

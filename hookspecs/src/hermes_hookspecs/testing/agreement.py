@@ -17,7 +17,7 @@ from hermes_hookspecs.operations import Begun, Deliver, Finished
 from hermes_hookspecs.outbox import SENT, WAITING, Delivery
 from hermes_hookspecs.principal import Principal, principal_of
 from hermes_hookspecs.sessions import SessionFilter
-from hermes_hookspecs.state import Change
+from hermes_hookspecs.state import CONVERSATION, Change
 from hermes_hookspecs.testing.scene import ALL, source_at
 
 if TYPE_CHECKING:
@@ -211,6 +211,7 @@ class Side:
         reads["stats"] = attrs.evolve(self.store.stats(), size=None)
         reads["states"] = (
             self.store.states(known.namespace, now=known.now),
+            self.store.states(CONVERSATION, now=known.now),
             self.store.states(known.namespace, now=known.now, prefix="a"),
             self.store.state(known.namespace, "a1", now=known.now),
         )

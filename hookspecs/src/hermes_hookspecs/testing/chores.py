@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from hermes_hookspecs import operations as ops
-from hermes_hookspecs.ids import MessageId, SessionId
+from hermes_hookspecs.ids import LineageId, MessageId, SessionId
 from hermes_hookspecs.inbox import CONTROL, MESSAGE, InboxDraft
 from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, Attachment, MessageDraft
+from hermes_hookspecs.principal import owner_of
 from hermes_hookspecs.source import Entrance, KeyPolicy
 from hermes_hookspecs.testing.play import Play
 from hermes_hookspecs.testing.scene import ALL, holder_at, source_at
-from hermes_hookspecs.testing.strategies import ENTRANCES, drafts_in, flags, keys, numbers, titles, updates
+from hermes_hookspecs.testing.strategies import ENTRANCES, drafts_in, flags, keys, numbers, sources, titles, updates
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import SessionKey
@@ -172,10 +173,28 @@ class ChoreRules(Play):
             self.known.sessions.append(child)
 
     # taking back
-    @precondition(lambda self: self.fences and self.takes_back)
-    @rule(back=st.sampled_from([0, 0, 0, 1]), row=numbers, length=st.none() | numbers, show=flags, finish=flags)
-    def hide(self, *, back: int, row: int, length: int | None, show: bool, finish: bool) -> None:
-        """Take rows back, or bring them back."""
+    @precondition(lambda self: self.fences and self.knows_records)
+    @rule(
+        back=st.sampled_from([0, 0, 0, 1]),
+        row=numbers,
+        length=st.none() | numbers,
+        show=flags,
+        finish=flags,
+        swap=st.none() | numbers,
+        state=st.lists(updates, max_size=1).map(tuple),
+    )
+    def hide(
+        self,
+        *,
+        back: int,
+        row: int,
+        length: int | None,
+        show: bool,
+        finish: bool,
+        swap: int | None,
+        state: tuple[StateUpdate, ...],
+    ) -> None:
+        """Take rows back, or bring them back; other rows the other way."""
         fence = self.some_fence(back)
 
         def build(side: Side) -> ops.Hide:
@@ -183,9 +202,45 @@ class ChoreRules(Play):
             place = row % len(rows) if rows else 0
             last = None if length is None or not rows else rows[min(place + length, len(rows) - 1)].id
             first = rows[place].id if rows else MessageId(1)
-            return ops.Hide(fence=fence, first=first, last=last, now=self.now, show=show, finish=finish)
+            other = rows[swap % len(rows)].id if rows and swap is not None else first
+            return ops.Hide(
+                fence=fence,
+                first=first,
+                last=last,
+                now=self.now,
+                show=show,
+                finish=finish,
+                swap=() if swap is None else ((other, other),),
+                state=state,
+            )
 
         self.run(build)
+
+    # branching off
+    @precondition(lambda self: self.knows_records)
+    @rule(number=numbers, key=keys, source=sources, title=st.none() | titles, at_tip=flags)
+    def branch(self, *, number: int, key: SessionKey, source: SessionSource, title: str | None, at_tip: bool) -> None:
+        """Make a lineage that begins where another one stands."""
+        origin, fresh = self.some_lineage(number), self.fresh()
+        lineage = self.oracle.lineage(origin, ALL)
+        made = ops.Branch(
+            key=key,
+            key_version=1,
+            source=source,
+            owner=owner_of(source, shared=False),
+            policy=KeyPolicy(),
+            shared=False,
+            origin=origin,
+            expected=lineage.tip if lineage is not None and at_tip else SessionId("gone"),
+            session_id=SessionId(fresh),
+            lineage_id=LineageId(f"L{fresh}"),
+            now=self.now,
+            title=title,
+        )
+        self.run(lambda _side: made)
+        if self.oracle.lineage(made.lineage_id, ALL) is not None:
+            self.known.lineages.append(made.lineage_id)
+            self.known.sessions.append(made.session_id)
 
     # state
     @rule(chosen=st.lists(updates, min_size=1, max_size=2), number=st.none() | numbers, ttl=st.none() | st.just(1500))

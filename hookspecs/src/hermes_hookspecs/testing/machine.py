@@ -32,6 +32,7 @@ from hermes_hookspecs.testing.scene import ALL, key_of
 from hermes_hookspecs.testing.strategies import (
     agains,
     answers,
+    carried,
     flags,
     holders,
     keys,
@@ -81,8 +82,8 @@ class StoreMachine(DeliveryRules, ChoreRules):
     A subclass gives :meth:`new_store` and :meth:`new_oracle`: fresh, empty stores.
     """
 
-    takes_back: ClassVar[bool] = True
-    """Whether both know :class:`~hermes_hookspecs.operations.Hide`."""
+    knows_records: ClassVar[bool] = True
+    """Whether both do what :class:`~hermes_hookspecs.testing.storage.RecordsSuite` asks."""
 
     @initialize(key=keys, source=sources, shared=flags)
     def open(self, *, key: SessionKey, source: SessionSource, shared: bool) -> None:
@@ -96,7 +97,16 @@ class StoreMachine(DeliveryRules, ChoreRules):
         self.known.now += milliseconds
 
     # routes
-    @rule(key=keys, source=sources, shared=flags, policy=policies, touch=flags, claim=keys, version=st.integers(1, 2))
+    @rule(
+        key=keys,
+        source=sources,
+        shared=flags,
+        policy=policies,
+        touch=flags,
+        claim=keys,
+        version=st.integers(1, 2),
+        carry=carried,
+    )
     def enter(
         self,
         *,
@@ -107,12 +117,12 @@ class StoreMachine(DeliveryRules, ChoreRules):
         touch: bool,
         claim: SessionKey,
         version: int,
+        carry: MessageDraft | None,
     ) -> None:
         """Follow a key, perhaps claiming another one."""
         claims = (ops.Claim(key=claim, scope_id=source.scope_id),) if claim != key else ()
-        self.enter_with(
-            key=key, source=source, shared=shared, policy=policy, touch=touch, claims=claims, key_version=version
-        )
+        fields = {"policy": policy, "touch": touch, "claims": claims, "key_version": version}
+        self.enter_with(source=source, shared=shared, key=key, carry=carry if self.knows_records else None, **fields)
 
     @rule(key=keys, source=sources, number=numbers, is_current=flags)
     def enter_anew(self, *, key: SessionKey, source: SessionSource, number: int, is_current: bool) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, MessageDraft
 from hermes_hookspecs.outbox import ANSWER, NOTICE, PartDraft
 from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
-from hermes_hookspecs.state import StateUpdate
+from hermes_hookspecs.state import CONVERSATION, StateUpdate
 from hermes_hookspecs.testing.scene import asking, holder_at, key_of, result, saying, source_at
 from hermes_hookspecs.turns import Usage
 
@@ -18,6 +19,7 @@ __all__ = [
     "USERS",
     "agains",
     "answers",
+    "carried",
     "drafts_in",
     "flags",
     "holders",
@@ -74,12 +76,13 @@ counts = st.sampled_from([None, 0, 1, 7])
 usages = st.builds(Usage, input_tokens=counts, output_tokens=counts, estimated_cost_usd=st.sampled_from([None, 0.25]))
 updates = st.builds(
     StateUpdate,
-    namespace=st.just("p"),
+    namespace=st.sampled_from(["p", "p", CONVERSATION]),
     key=st.sampled_from(["a1", "a2", "b"]),
     value=st.sampled_from(["1", '"日志"', None]),
     expected_version=st.sampled_from([None, None, 0, 1, 2]),
     person=st.sampled_from([None, "ou_1"]),
 )
+carried = st.sampled_from([None, None, MessageDraft(role=SYSTEM, content="before", kind=KIND_SUMMARY, timestamp=0)])
 holders = st.builds(holder_at, st.sampled_from(["pts-1", "pts-2"]), st.just(100), st.sampled_from([*KEYS, None]))
 drafts_in = st.tuples(
     keys,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from typing import TextIO, TypeVar
 
+    from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.app import App, TurnResult
     from hermes_hookspecs.sessions import Lineage, SessionEntry
     from hermes_hookspecs.source import SessionSource
@@ -165,11 +166,8 @@ class Conversation:
         if text.strip().lower() in _LEAVE:
             raise Leave
         try:
-            if text.lstrip().startswith("/"):
-                said = await self._command(text.strip())
-                if said is not None:
-                    return said
-            return await self._message(text, answer=answer)
+            said = await self._command(text.strip(), answer=answer)
+            return await self._message(text, answer=answer) if said is None else said
         except (StorageError, LeaseBusy):
             raise
         except HermesError as error:
@@ -189,8 +187,9 @@ class Conversation:
         self.complain("this session is gone: it was deleted from elsewhere; your next message begins a new one")
         return True
 
-    async def _command(self, text: str) -> Said | None:
-        self._forget_if_gone()
+    async def _command(self, text: str, *, answer: bool) -> Said | None:
+        if text.startswith("/"):
+            self._forget_if_gone()
         reply = await self.app.command(text, self.source, self.entry)
         if reply is None:
             return None
@@ -205,17 +204,19 @@ class Conversation:
             print(shown, file=self._err if reply.failed else self._out, flush=True)
         if reply.leave:
             raise Leave
+        if reply.say is not None:
+            return await self._message(reply.say.text, answer=answer, attachments=reply.say.attachments)
         return Said(not reply.failed)
 
     def _leave_line(self) -> str:
         """Return the line of ``/quit``, its summary under those of the other commands."""
         forms = (f"/{one.name} {one.usage}".rstrip() for one in self.app.commands(self.source.platform))
         name, summary = _LEAVE_HELP
-        return f"{name:<{max(map(len, forms), default=0)}}  {summary}"
+        return f"  {name:<{max(map(len, forms), default=0)}}  {summary}"
 
-    async def _message(self, text: str, *, answer: bool) -> Said:
+    async def _message(self, text: str, *, answer: bool, attachments: tuple[Attachment, ...] = ()) -> Said:
         try:
-            return await self._asked(text, answer=answer)
+            return await self._asked(text, answer=answer, attachments=attachments)
         except SessionNotFound as error:
             # The message was not taken, or was settled while it waited; whoever sees nothing must know.
             if not self._forget_if_gone():
@@ -227,7 +228,7 @@ class Conversation:
                 self.complain("the turn was stopped from elsewhere; what it had stored is kept")
             return Said(False, status=error.exit_code)
 
-    async def _asked(self, text: str, *, answer: bool) -> Said:
+    async def _asked(self, text: str, *, answer: bool, attachments: tuple[Attachment, ...]) -> Said:
         from asyncio import to_thread
 
         printer = AnswerPrinter(self._out, self.status)
@@ -239,6 +240,7 @@ class Conversation:
                 entry=await to_thread(self._session),  # may wait for the store; Ctrl-C must not
                 on_event=printer.event if answer else None,
                 on_wait=self._waiting,
+                attachments=attachments,
             )
         except BaseException:
             await _ended(ticker)

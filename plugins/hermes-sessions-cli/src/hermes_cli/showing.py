@@ -32,6 +32,8 @@ def run(call: CliCall) -> int:
 
         return run_context(call)
     found = call.app.resolve(str(call.values["ref"]), operator())
+    if call.values["recap"]:
+        return _recap(call, found)
     last = call.values["last"]
     count = last if isinstance(last, int) else None
     if call.values["json"]:
@@ -58,6 +60,23 @@ def run(call: CliCall) -> int:
     if hint:
         call.out.flush()
         print(hint, file=call.err)
+    return 0
+
+
+def _recap(call: CliCall, found: Resolved) -> int:
+    """Print what restores the scene of a conversation."""
+    from hermes_hookspecs.ports.conversations import recap_text
+
+    recap = call.app.conversations.recap(found.lineage.id, operator())
+    if call.values["json"]:
+        from attrs import asdict
+
+        from hermes_cli.records import print_json
+
+        print_json(call.out, asdict(recap))
+        return 0
+    for line in recap_text(recap).splitlines():
+        print(safe_line(line), file=call.out)
     return 0
 
 

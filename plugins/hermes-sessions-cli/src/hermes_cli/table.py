@@ -80,6 +80,7 @@ COMMANDS: Final = (
             CliOption(
                 names=("--context",), kind="flag", help="What a model would be sent now, and what repair made of it."
             ),
+            CliOption(names=("--recap",), kind="flag", help="What was wanted, done, decided and left open."),
             _JSON,
         ),
         details=(

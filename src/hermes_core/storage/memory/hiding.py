@@ -17,7 +17,6 @@ from hermes_hookspecs.turns import DONE
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
-    from hermes_hookspecs.ids import MessageId
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.operations import Hide
 
@@ -32,9 +31,10 @@ def hide(tables: Tables, operation: Hide) -> Hid:
     waiting = open_calls(rows, turn.id)
     if waiting:
         raise IllegalMessage(f"nothing is taken back before the results of {', '.join(waiting)}")
-    changed = _change(tables, operation, operation.first, operation.last, show=operation.show)
-    if operation.swap is not None:
-        changed += _change(tables, operation, *operation.swap, show=not operation.show)
+    changed = _change(tables, operation, [row for row in rows if _is_meant(row, operation)], show=operation.show)
+    for first, last in operation.swap:
+        swapped = [row for row in tables.transcripts[lineage_id] if first <= row.id <= last]
+        changed += _change(tables, operation, swapped, show=not operation.show)
     for update in operation.state:
         write_state(tables, update, operation.now)
     lease = tables.leases[lineage_id]
@@ -47,13 +47,17 @@ def hide(tables: Tables, operation: Hide) -> Hid:
     return Hid(lineage_id=lineage_id, session_id=tip, rows=changed, version=version)
 
 
-def _change(tables: Tables, operation: Hide, first: MessageId, last: MessageId | None, *, show: bool) -> int:
-    """Change what is meant between two rows; return how many rows that were."""
-    lineage_id = operation.fence.lineage_id
-    rows = tables.transcripts[lineage_id]
-    changed = [row for row in rows if _is_meant(row, first, last, hidden=show)]
+def _is_meant(row: Message, operation: Hide) -> bool:
+    inside = row.id >= operation.first and (operation.last is None or row.id <= operation.last)
+    return inside and not any(first <= row.id <= last for first, last in operation.swap)
+
+
+def _change(tables: Tables, operation: Hide, rows: list[Message], *, show: bool) -> int:
+    """Change those of some rows that are not as wanted, with what counts them; return how many that were."""
+    changed = [row for row in rows if row.hidden == show and row.kind != KIND_SUMMARY]
     if not changed:
         return 0
+    lineage_id = operation.fence.lineage_id
     ids = {row.id for row in changed}
     tables.transcripts[lineage_id] = tuple(
         attrs.evolve(row, hidden=not show) if row.id in ids else row for row in tables.transcripts[lineage_id]
@@ -73,8 +77,3 @@ def _change(tables: Tables, operation: Hide, first: MessageId, last: MessageId |
         )
     tables.note_lineage(lineage_id, operation.now)
     return len(changed)
-
-
-def _is_meant(row: Message, first: MessageId, last: MessageId | None, *, hidden: bool) -> bool:
-    inside = row.id >= first and (last is None or row.id <= last)
-    return inside and row.hidden == hidden and row.kind != KIND_SUMMARY

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_core.storage.memory import approvals, compression, hiding, lineages, routes, titles, turns
+from hermes_core.storage.memory import approvals, branching, compression, hiding, lineages, routes, titles, turns
 from hermes_core.storage.memory.outbox import wake_deliveries
 from hermes_core.storage.memory.plugin_state import write_state
 from hermes_hookspecs.errors import Conflict
@@ -25,12 +25,14 @@ from hermes_hookspecs.inbox import (
 from hermes_hookspecs.operations import (
     AnswerApproval,
     BindRoute,
+    Branch,
     Compress,
     Hide,
     ReleaseRoute,
     Rename,
     Revoke,
     SetFlags,
+    Withdraw,
 )
 from hermes_hookspecs.operations.outcomes import outcome_of
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
     from hermes_hookspecs.ids import LineageId
     from hermes_hookspecs.inbox import ControlOutcome, InboxDraft
-    from hermes_hookspecs.operations import Accept, Attach, Control, Operation, Withdraw
+    from hermes_hookspecs.operations import Accept, Attach, Control, Operation
 
 __all__ = ["accept", "attach", "control", "store_item", "withdraw"]
 
@@ -165,10 +167,12 @@ def _run_effect(tables: Tables, effect: Operation[object] | None) -> object:
 _EFFECTS: dict[type, Callable[..., object]] = {
     AnswerApproval: approvals.answer_approval,
     BindRoute: routes.bind_route,
+    Branch: branching.branch,
     Compress: compression.compress,
     Hide: hiding.hide,
     ReleaseRoute: routes.release_route,
     Rename: titles.rename,
     Revoke: turns.revoke,
     SetFlags: lineages.set_flags,
+    Withdraw: withdraw,
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.storage.memory.closing import revoke_lease
+from hermes_core.storage.memory.plugin_state import write_state
 from hermes_core.storage.memory.tables import entry_of
 from hermes_core.storage.memory.titles import free_title
 from hermes_hookspecs.errors import Conflict
@@ -14,17 +15,18 @@ from hermes_hookspecs.inbox import SUPERSEDED
 from hermes_hookspecs.operations import ACTIVITY_RESOLUTION_MS, Released, Revoke
 from hermes_hookspecs.principal import room_of
 from hermes_hookspecs.sessions import Lineage, Route, Session
+from hermes_hookspecs.state import CONVERSATION
 from hermes_hookspecs.turns import ACTIVE, Lease
 
 if TYPE_CHECKING:
     from hermes_core.storage.memory.tables import Tables
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import InboxItem
-    from hermes_hookspecs.operations import BindRoute, ForgetRoute, GetOrCreate, ReleaseRoute
+    from hermes_hookspecs.operations import BindRoute, Branch, ForgetRoute, GetOrCreate, ReleaseRoute
     from hermes_hookspecs.sessions import SessionEntry
     from hermes_hookspecs.turns import Turn
 
-__all__ = ["bind_route", "forget_route", "get_or_create", "release_route"]
+__all__ = ["bind_route", "forget_route", "get_or_create", "lead", "release_route"]
 
 
 def get_or_create(tables: Tables, operation: GetOrCreate) -> SessionEntry:
@@ -64,7 +66,7 @@ def _claim(tables: Tables, operation: GetOrCreate) -> SessionEntry | None:
         if old is None or old.lineage_id is None or old.source.scope_id != claim.scope_id:
             continue
         del tables.routes[claim.key]
-        _lead(tables, operation, old.lineage_id)
+        lead(tables, operation, old.lineage_id)
         for item in tables.pending(key=claim.key):
             tables.give_lineage(item, old.lineage_id)
         return _hit(tables, operation, old.lineage_id, claimed=claim.key)
@@ -74,7 +76,7 @@ def _claim(tables: Tables, operation: GetOrCreate) -> SessionEntry | None:
 def _create_and_bind(tables: Tables, operation: GetOrCreate, left: LineageId | None) -> SessionEntry:
     route = tables.routes.get(operation.key)
     entry = _create(tables, operation, title=None if route is None else route.pending_title)
-    bound = _lead(tables, operation, entry.lineage_id)
+    bound = lead(tables, operation, entry.lineage_id)
     tables.routes[operation.key] = attrs.evolve(bound, pending_title=None)
     tables.adopt_waiting(operation.key, entry.lineage_id)
     if left is not None:
@@ -120,11 +122,13 @@ def _create(tables: Tables, operation: GetOrCreate, *, title: str | None) -> Ses
     tables.leases[lineage_id] = Lease(
         lineage_id=lineage_id, token=0, renewals=0, holder=None, acquired_at=None, expires_at=None
     )
+    if operation.carry is not None:
+        tables.add_rows(lineage_id, operation.session_id, None, (operation.carry,), operation.now)
     tables.note_lineage(lineage_id, operation.now)
     return entry_of(tables, lineage_id, operation.key, created=True)
 
 
-def _lead(tables: Tables, operation: GetOrCreate | BindRoute, lineage_id: LineageId) -> Route:
+def lead(tables: Tables, operation: GetOrCreate | BindRoute | Branch, lineage_id: LineageId) -> Route:
     """Let the operation's key lead to a lineage; a route that is there keeps its creation and its waiting title."""
     old = tables.routes.get(operation.key)
     route = Route(
@@ -153,7 +157,7 @@ def bind_route(tables: Tables, operation: BindRoute) -> SessionEntry:
     _check(operation, left)
     superseded = 0
     if left != target:
-        _lead(tables, operation, target)
+        lead(tables, operation, target)
         for item in tables.pending(key=operation.key):
             if item.lineage_id not in {left, None}:
                 continue
@@ -190,6 +194,19 @@ def release_route(tables: Tables, operation: ReleaseRoute) -> Released:
         )
         if _runs(tables, left, operation.key):
             stopped = revoke_lease(tables, Revoke(lineage_id=left, now=operation.now, reason=operation.reason))
+    for update in operation.state:
+        write_state(tables, update, operation.now)
+    superseded = _settle_waiting(tables, operation)
+    if left is None:
+        return Released(lineage=None, stopped=None, superseded=superseded)
+    tables.end_tip(left, operation.reason, operation.now)
+    if not tables.is_routed(left):
+        _forget_conversation(tables, left)
+    return Released(lineage=tables.lineages[left], stopped=stopped, superseded=superseded)
+
+
+def _settle_waiting(tables: Tables, operation: ReleaseRoute) -> int:
+    """Settle what waits before the command, let the rest wait for the session to come; return how many went."""
     superseded = 0
     for item in tables.pending(key=operation.key):
         if _is_before(item, operation.control_id):
@@ -197,10 +214,13 @@ def release_route(tables: Tables, operation: ReleaseRoute) -> Released:
             superseded += 1
         else:
             tables.give_lineage(item, None)
-    if left is None:
-        return Released(lineage=None, stopped=None, superseded=superseded)
-    tables.end_tip(left, operation.reason, operation.now)
-    return Released(lineage=tables.lineages[left], stopped=stopped, superseded=superseded)
+    return superseded
+
+
+def _forget_conversation(tables: Tables, lineage_id: LineageId) -> None:
+    of_it = [at for at, entry in tables.state.items() if (at[0], entry.lineage_id) == (CONVERSATION, lineage_id)]
+    for place in of_it:
+        del tables.state[place]
 
 
 def _is_quiet(tables: Tables, route: Route, lineage_id: LineageId, since: int | None) -> bool:

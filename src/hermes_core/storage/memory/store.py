@@ -28,6 +28,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
     from hermes_core.storage.memory import (
         approvals,
         audit,
+        branching,
         compression,
         hiding,
         inbox,
@@ -50,6 +51,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.Attach: inbox.attach,
         operations.Begin: turns.begin,
         operations.BindRoute: routes.bind_route,
+        operations.Branch: branching.branch,
         operations.CancelJob: jobs.cancel_job,
         operations.ClaimDelivery: outbox.claim_delivery,
         operations.Compress: compression.compress,

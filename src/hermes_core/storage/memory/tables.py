@@ -146,7 +146,12 @@ class Tables:
 
     # rows
     def add_rows(
-        self, lineage_id: LineageId, session_id: SessionId, turn_id: TurnId, drafts: Iterable[MessageDraft], now: int
+        self,
+        lineage_id: LineageId,
+        session_id: SessionId,
+        turn_id: TurnId | None,
+        drafts: Iterable[MessageDraft],
+        now: int,
     ) -> tuple[Message, ...]:
         """Store rows with their counters, preview and changes; return them in order."""
         added: list[Message] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FOURTH"]
+__all__ = ["FIFTH", "FOURTH"]
 
 FOURTH = """
 -- One row per call of a tool. arguments, result: the beginning, within a bound; empty once the lineage is gone.
@@ -85,4 +85,9 @@ CREATE INDEX jobs_by_lineage ON jobs (lineage_id);
 CREATE INDEX jobs_running ON jobs (lineage_id, no) WHERE status = 'running';
 CREATE INDEX jobs_untold ON jobs (lineage_id, no) WHERE status <> 'running' AND told = 0;
 CREATE INDEX jobs_settled ON jobs (settled_at, no) WHERE settled_at IS NOT NULL;
+"""
+
+FIFTH = """
+-- branched_from: the session that the lineage was branched off, which may be gone by now.
+ALTER TABLE lineages ADD COLUMN branched_from TEXT;
 """

@@ -9,7 +9,7 @@ written often touches them. Rows are ordered by their integer ids, never by time
 from __future__ import annotations
 
 from hermes_core.storage.sqlite.migrate import Migration, Schema
-from hermes_core.storage.sqlite.migrations import FOURTH
+from hermes_core.storage.sqlite.migrations import FIFTH, FOURTH
 
 __all__ = ["APPLICATION_ID", "SCHEMA"]
 
@@ -324,7 +324,7 @@ CHECKSUMS = {
     "inbox": 0x033214F7,
     "inbox_identities": 0xA98CD225,
     "jobs": 0x0245D04D,
-    "lineages": 0x77AE4D3A,
+    "lineages": 0x8A79E20B,
     "messages": 0x082DCBCC,
     "meta": 0xD695DE9B,
     "outbox": 0xC8E75051,
@@ -338,7 +338,13 @@ CHECKSUMS = {
 
 SCHEMA = Schema(
     application_id=APPLICATION_ID,
-    migrations=(Migration(1, FIRST), Migration(2, SECOND), Migration(3, THIRD), Migration(4, FOURTH)),
+    migrations=(
+        Migration(1, FIRST),
+        Migration(2, SECOND),
+        Migration(3, THIRD),
+        Migration(4, FOURTH),
+        Migration(5, FIFTH),
+    ),
     checksums=CHECKSUMS,
 )
 """What this program makes of a new file and of any older one."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from hermes_hookspecs.errors import IllegalMessage, LeaseLost
+from hermes_hookspecs.errors import Conflict, IllegalMessage, LeaseLost
 from hermes_hookspecs.ids import MessageId, SessionId
 from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, MessageDraft
 from hermes_hookspecs.operations import Compress, Control, Hide
+from hermes_hookspecs.state import ABSENT, StateUpdate
 from hermes_hookspecs.testing.scene import ALL, asking, fence_of, result, saying
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
@@ -137,6 +138,55 @@ class HidingTests(StoreFixtures):
         ]
         assert [(one.kind, one.message_id) for one in shown if one.message_id] == [("show", rows[1].id)]
         assert [one.kind for one in (*hidden, *shown) if one.message_id is None] == ["lineage", "lineage"]
+
+    def test_what_stands_in_its_place_comes_back_with_the_same_write(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        for text in ("one", "two", "two again"):
+            scene.talk(entry, text, "yes")
+        rows = scene.rows(entry.lineage_id)
+        begun = _maintaining(scene, entry.lineage_id)
+        scene.run(_hiding(scene, begun, rows[2].id, last=rows[3].id))
+        before = scene.lineage(entry.lineage_id).version
+
+        hid = scene.run(_hiding(scene, begun, rows[4].id, swap=((rows[2].id, rows[3].id),)))
+        swapped = scene.texts(entry.lineage_id)
+        scene.run(_hiding(scene, begun, rows[4].id, show=True, swap=((rows[2].id, rows[3].id),)))
+
+        assert swapped == ["one", "yes", "two", "yes"]
+        assert (hid.rows, hid.version) == (4, before + 1)
+        assert scene.texts(entry.lineage_id) == ["one", "yes", "two again", "yes"]
+        assert scene.lineage(entry.lineage_id).message_count == 4
+        assert store.stats().hidden == 2
+
+    def test_what_was_hidden_before_stays_so_when_rows_around_it_come_back(self, scene: Scene) -> None:
+        entry = scene.enter()
+        for text in ("one", "two", "three"):
+            scene.talk(entry, text, "yes")
+        rows = scene.rows(entry.lineage_id)
+        begun = _maintaining(scene, entry.lineage_id)
+        scene.run(_hiding(scene, begun, rows[2].id, last=rows[3].id))
+        scene.run(_hiding(scene, begun, rows[0].id))
+
+        hid = scene.run(_hiding(scene, begun, rows[0].id, show=True, swap=((rows[2].id, rows[3].id),)))
+
+        assert scene.texts(entry.lineage_id) == ["one", "yes", "three", "yes"]
+        assert hid.rows == 4
+
+    def test_what_its_caller_remembers_is_written_with_it_or_not_at_all(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        scene.talk(entry, "one")
+        rows = scene.rows(entry.lineage_id)
+        begun = _maintaining(scene, entry.lineage_id)
+        note = StateUpdate(namespace="a", key="b", value="1", expected_version=ABSENT)
+
+        scene.run(_hiding(scene, begun, rows[1].id, state=(note,)))
+        with pytest.raises(Conflict):
+            scene.run(_hiding(scene, begun, rows[0].id, state=(note,)))
+
+        assert scene.rows(entry.lineage_id) == rows[:1]
+        kept = store.state("a", "b", now=scene.now)
+        assert kept is not None
+        assert (kept.value, kept.version) == ("1", 1)
 
     def test_without_the_lease_nothing_is_taken_back(self, scene: Scene) -> None:
         entry = scene.enter()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hermes_hookspecs.testing.completeness import CompleteSuite
 from hermes_hookspecs.testing.storage.approvals import ApprovalTests
 from hermes_hookspecs.testing.storage.audit import AuditTests
+from hermes_hookspecs.testing.storage.branching import BranchingTests
 from hermes_hookspecs.testing.storage.compression import CompressionTests
 from hermes_hookspecs.testing.storage.concurrency import ConcurrencyTests
 from hermes_hookspecs.testing.storage.controls import ControlTests
@@ -18,6 +19,7 @@ from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
 from hermes_hookspecs.testing.storage.outbox import InboundTests, OutboxTests, PeopleTests
 from hermes_hookspecs.testing.storage.presence import PresenceTests, WorkTests
 from hermes_hookspecs.testing.storage.recovery import EndingTests, RecoveryTests
+from hermes_hookspecs.testing.storage.resets import ResetTests
 from hermes_hookspecs.testing.storage.rooms import RoomTests, StrangerTests
 from hermes_hookspecs.testing.storage.routes import RouteTests
 from hermes_hookspecs.testing.storage.sending import SendingTests, ThreadTests
@@ -84,8 +86,12 @@ class StorageSuite(
     """
 
 
-class RecordsSuite(HidingTests, ApprovalTests, AuditTests, JobTests, UsageTests, CompleteSuite):
-    """What a store does beside that for an agent that works: rows taken back, requests, calls, jobs, what it all cost.
+class RecordsSuite(
+    HidingTests, BranchingTests, ResetTests, ApprovalTests, AuditTests, JobTests, UsageTests, CompleteSuite
+):
+    """What a store does beside that for people and agents at work.
+
+    Rows taken back, branches, resets that clear and carry, requests for approval, calls, jobs, what it all cost.
 
     With the fixtures of :class:`StorageSuite`. A store that fails it still serves conversations.
     """

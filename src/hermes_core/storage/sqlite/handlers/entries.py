@@ -8,6 +8,7 @@ import attrs
 
 from hermes_core.storage.sqlite.handlers.tips import end_tip, note_lineage
 from hermes_core.storage.sqlite.handlers.titles import free_title
+from hermes_core.storage.sqlite.handlers.transcript import ReadyRows, store_rows
 from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, route
 from hermes_core.storage.sqlite.rows import room_text, source_text
 from hermes_hookspecs.errors import SessionNotFound
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from hermes_core.storage.sqlite.transaction import Transaction
     from hermes_hookspecs.ids import LineageId, SessionKey
-    from hermes_hookspecs.operations import BindRoute, GetOrCreate
+    from hermes_hookspecs.operations import BindRoute, Branch, GetOrCreate
     from hermes_hookspecs.sessions import Route, SessionEntry
 
 __all__ = ["get_or_create", "lead"]
@@ -35,8 +36,8 @@ ADOPT = """
 FOLLOW = "UPDATE inbox SET lineage_id = ? WHERE session_key = ? AND status = 'pending' AND kind <> 'control'"
 INSERT_LINEAGE = """
     INSERT INTO lineages (id, tip, owner, room, shared, platform, title, title_origin, created_at, last_activity,
-        written_at, source)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        written_at, source, message_count)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 INSERT_SESSION = """
     INSERT INTO sessions (id, lineage_id, source, account_id, user_id, title, started_at) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -124,6 +125,7 @@ def _create(tx: Transaction, operation: GetOrCreate, title: str | None) -> Sessi
     source, owner, now = operation.source, str(operation.owner), operation.now
     if title is not None:
         title = free_title(tx, owner, title)
+    carried = ReadyRows(() if operation.carry is None else (operation.carry,))
     lineage_no = tx.insert(
         INSERT_LINEAGE,
         (
@@ -139,6 +141,7 @@ def _create(tx: Transaction, operation: GetOrCreate, title: str | None) -> Sessi
             now,
             now,
             source_text(source),
+            len(carried),
         ),
     )
     tx.run(
@@ -153,11 +156,12 @@ def _create(tx: Transaction, operation: GetOrCreate, title: str | None) -> Sessi
             now,
         ),
     )
+    store_rows(tx, carried, lineage_no=lineage_no, session_id=operation.session_id, turn_no=None)
     note_lineage(tx, lineage_no, now)
     return attrs.evolve(_entry(tx, operation.key, operation.lineage_id), created=True)
 
 
-def lead(tx: Transaction, operation: GetOrCreate | BindRoute, lineage_id: LineageId) -> None:
+def lead(tx: Transaction, operation: GetOrCreate | BindRoute | Branch, lineage_id: LineageId) -> None:
     """Let the operation's key lead to a lineage."""
     source, policy = operation.source, operation.policy
     tx.run(

@@ -36,9 +36,12 @@ COUNT_SEGMENT = """
     UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ? WHERE id = ?
 """
 COUNT = """
-    UPDATE lineages SET version = version + 1, lease_renewals = lease_renewals + 1, written_at = ?,
-        message_count = message_count + ?, tool_call_count = tool_call_count + ?,
+    UPDATE lineages SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,
         closed_message_count = closed_message_count + ?, closed_tool_call_count = closed_tool_call_count + ?
+    WHERE no = ?
+"""
+RENEW = """
+    UPDATE lineages SET version = version + 1, lease_renewals = lease_renewals + 1, written_at = ?
     WHERE no = ? RETURNING version
 """
 _LAST = 2**62
@@ -58,10 +61,11 @@ def hide(operation: Hide) -> Callable[[Transaction], Hid]:
         calls = [call_id for call_id, _ in read_open_calls(waiting)]
         if calls:
             raise IllegalMessage(f"nothing is taken back before the results of {', '.join(calls)}")
-        rows, version = _change(tx, operation, lineage_no, tip, (operation.first, last), show=operation.show)
-        if operation.swap is not None:
-            more, version = _change(tx, operation, lineage_no, tip, operation.swap, show=not operation.show)
-            rows += more
+        between, show = (operation.first, last), operation.show
+        rows = _change(tx, operation, lineage_no, tip, between, show=show, without=operation.swap)
+        for swapped in operation.swap:
+            rows += _change(tx, operation, lineage_no, tip, swapped, show=not show)
+        (version,) = cast("tuple[int]", tx.one(RENEW, (now, lineage_no)))  # it was there
         for update in operation.state:
             put(tx, update, now)
         if end is not None:
@@ -72,11 +76,20 @@ def hide(operation: Hide) -> Callable[[Transaction], Hid]:
 
 
 def _change(
-    tx: Transaction, operation: Hide, lineage_no: int, tip: SessionId, between: tuple[int, int], *, show: bool
-) -> tuple[int, int]:
-    """Change what is meant between two rows and count it; return how many rows, and the version of the lineage."""
+    tx: Transaction,
+    operation: Hide,
+    lineage_no: int,
+    tip: SessionId,
+    between: tuple[int, int],
+    *,
+    show: bool,
+    without: Sequence[tuple[int, int]] = (),
+) -> int:
+    """Change what is meant between two rows and count it; return how many rows that were."""
     meant = tx.all(MEANT, (lineage_no, *between, int(show)))
     rows = cast("Sequence[MeantRow]", meant)  # columns of MEANT
+    if without:
+        rows = [row for row in rows if not any(first <= row[0] <= last for first, last in without)]
     kind, sign = ("show", 1) if show else ("hide", -1)
     tx.run_many(SET, [(int(not show), row_id) for row_id, _, _ in rows])
     tx.run_many(TELL, [(kind, lineage_no, row_id, operation.now) for row_id, _, _ in rows])
@@ -89,13 +102,6 @@ def _change(
     tx.run_many(COUNT_SEGMENT, [(messages[one], calls[one], one) for one in closed])
     if rows:
         note_lineage(tx, lineage_no, operation.now)
-    values = (
-        operation.now,
-        messages.total(),
-        calls.total(),
-        sum(messages[one] for one in closed),
-        sum(calls[one] for one in closed),
-        lineage_no,
-    )
-    (version,) = cast("tuple[int]", tx.one(COUNT, values))  # it was there
-    return len(rows), version
+        in_closed = sum(messages[one] for one in closed), sum(calls[one] for one in closed)
+        tx.run(COUNT, (messages.total(), calls.total(), *in_closed, lineage_no))
+    return len(rows)

@@ -28,6 +28,7 @@ MODULES = {
     "Attach": ("inbox", "attach"),
     "Begin": ("begin", "begin"),
     "BindRoute": ("routes", "bind_route"),
+    "Branch": ("branching", "branch"),
     "CancelJob": ("jobs", "cancel_job"),
     "ClaimDelivery": ("sending", "claim_delivery"),
     "Compress": ("compression", "compress"),

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, cast
 import attrs
 
 from hermes_core.storage.sqlite.handlers.entries import lead
+from hermes_core.storage.sqlite.handlers.plugin_state import put
 from hermes_core.storage.sqlite.handlers.tips import bump, end_tip, reopen_tip, said_at
 from hermes_core.storage.sqlite.handlers.turn_ends import revoke_lease
 from hermes_core.storage.sqlite.queries.lineages import lineage_of
 from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, route
 from hermes_hookspecs.errors import Conflict, SessionNotFound
 from hermes_hookspecs.operations import Released
+from hermes_hookspecs.state import CONVERSATION
 from hermes_hookspecs.turns import STOPPED
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ QUIET = f"""
     AND max(l.last_activity, r.updated_at) <= ?2 AND l.turn_no IS NULL
     AND NOT EXISTS (SELECT 1 FROM inbox WHERE lineage_id = l.id AND status = 'pending' AND kind <> 'control')
     AND NOT EXISTS (SELECT 1 FROM inbox WHERE {PENDING.replace("?", "?1")})
+"""
+FORGET_CONVERSATION = """
+    DELETE FROM plugin_state WHERE lineage_id = ?1 AND namespace = ?2
+    AND NOT EXISTS (SELECT 1 FROM routes WHERE lineage_id = ?1)
 """
 ALL = 1 << 62
 """Greater than every id: without a control row, all rows are older."""
@@ -113,11 +119,14 @@ def release_route(operation: ReleaseRoute) -> Callable[[Transaction], Released]:
                 stopped = revoke_lease(tx, lineage_no, STOPPED, operation.reason, now)
         elif operation.title is not None:
             tx.run(KEEP_TITLE, (operation.title, key))
+        for update in operation.state:
+            put(tx, update, now)
         superseded = tx.run(SUPERSEDE, (now, key, _before(operation.control_id)))
         tx.run(LET_WAIT, (key,))
         if left is None:
             return Released(lineage=None, stopped=None, superseded=superseded)
         end_tip(tx, left, operation.reason, now)
+        tx.run(FORGET_CONVERSATION, (left, CONVERSATION))
         return Released(lineage=lineage_of(tx, left), stopped=stopped, superseded=superseded)
 
     return work

@@ -84,7 +84,7 @@ def _cells(draft: MessageDraft) -> Row:
 
 
 def store_rows(
-    tx: Transaction, rows: ReadyRows, *, lineage_no: int, session_id: str, turn_no: int
+    tx: Transaction, rows: ReadyRows, *, lineage_no: int, session_id: str, turn_no: int | None
 ) -> tuple[MessageId, ...]:
     """Store rows and return their ids in order; the caller has counted them in the lineage in this transaction.
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         str,
         int,
         str | None,
+        SessionId | None,
     ]
     Number = int | None
     SessionRow = tuple[
@@ -44,7 +45,8 @@ __all__ = ["by_prefix", "by_title", "lineage", "lineage_number", "lineage_of", "
 
 LINEAGE = """
     SELECT l.id, l.tip, l.owner, l.source, l.shared, l.title, l.title_origin, l.pinned, l.archived, l.created_at,
-        l.last_activity, l.message_count, l.turn_count, l.segments, coalesce(l.preview, ''), l.version, l.room
+        l.last_activity, l.message_count, l.turn_count, l.segments, coalesce(l.preview, ''), l.version, l.room,
+        l.branched_from
     FROM lineages AS l
 """
 SESSION = """
@@ -60,7 +62,7 @@ SESSION = """
 def _lineage(row: tuple[SQLiteValue, ...]) -> Lineage:
     (
         lineage_id, tip, owner, source, shared, title, origin, pinned, archived, created, activity, messages, turns,
-        parts, preview, version, room,
+        parts, preview, version, room, branched_from,
     ) = cast("LineageRow", row)  # columns of LINEAGE  # fmt: skip
     return Lineage(
         id=lineage_id,
@@ -80,6 +82,7 @@ def _lineage(row: tuple[SQLiteValue, ...]) -> Lineage:
         preview=preview,
         version=version,
         room=None if room is None else read_owner(room),
+        branched_from=branched_from,
     )
 
 
