@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_hookspecs.errors import ConfigError
+from hermes_hookspecs.errors import ConfigError, ContextOverflow
+from hermes_hookspecs.messages import KIND_ATTACHMENTS
 from hermes_hookspecs.ports.agent import AssistantStep, UsageReport
 from hermes_hookspecs.toolbox import Toolbox
 from hermes_openai.endpoint import Endpoint
 from hermes_openai.help import what_is_missing
 from hermes_openai.keys import key_of
+from hermes_openai.media import media_parts
 from hermes_openai.prompt import assistant_message, result_message, user_message, wire_messages, wire_tools
 from hermes_openai.reply import Reply
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.turns import Usage
     from hermes_openai.config import OpenAIConfig
     from hermes_openai.endpoint import Line
+    from hermes_openai.media import Wire
 
 __all__ = ["OpenAIAgent"]
 
@@ -53,6 +56,12 @@ class OpenAIAgent:
         self._config = config
         self._environ = os.environ if environ is None else environ
         self._sleep = sleep
+        self._told_tokens: int | None = None
+
+    @property
+    def context_tokens(self) -> int | None:
+        """What the model can read: as configured, else as the endpoint said when it was too much; ``None``: unknown."""
+        return self._config.context_tokens or self._told_tokens
 
     @property
     def setup(self) -> str:
@@ -83,7 +92,7 @@ class OpenAIAgent:
         effort = _Effort(self._config)
         box = Toolbox(turn, self._tools(turn), timeout_s=self._config.tool_timeout_s)
         body = self._body(box)
-        messages: list[dict[str, object]] = wire_messages(turn.messages, reasoning_field=self._config.reasoning_field)
+        messages = await self._messages(turn)
         body["messages"] = messages
         async with self.endpoint.line() as line:
             while True:
@@ -116,9 +125,28 @@ class OpenAIAgent:
         """Ask once; the last request that the limits allow is for an answer, not for calls."""
         effort.steps += 1
         asked = body | {"tool_choice": "none"} if effort.is_over and "tools" in body else body
-        async with aclosing(line.ask(asked, deadline=effort.deadline)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(line.ask(asked, deadline=effort.deadline)) as events:
+                async for event in events:
+                    yield event
+        except ContextOverflow as error:
+            self._told_tokens = error.limit_tokens or self._told_tokens
+            raise
+
+    async def _messages(self, turn: TurnContext) -> list[Wire]:
+        """Return the window as it is sent; attachments of this turn as they are, where the model takes them."""
+        config, files, media = self._config, turn.files, {}
+        if config.inputs and files is not None and self.endpoint.takes_media:
+            places = [
+                (place, row.attachments)
+                for place, row in enumerate(turn.messages)
+                if row.kind == KIND_ATTACHMENTS and row.attachments
+            ]
+            for place, attachments in places:
+                media[place] = await asyncio.to_thread(
+                    media_parts, attachments, files, kinds=config.inputs, most_bytes=config.input_bytes
+                )
+        return wire_messages(turn.messages, reasoning_field=config.reasoning_field, media=media)
 
     def _body(self, box: Toolbox) -> dict[str, object]:
         """Return the request without what the turn adds to it."""

@@ -63,6 +63,13 @@ class OpenAIConfig:
         tool_timeout_s: seconds that a tool may take which names no limit of its own.
         stream: whether answers are asked for in pieces.
         session_search: whether the model may search earlier conversations.
+        context_tokens: what the model can read; 0 where nobody knows: then the first refusal tells.
+        inputs: what of this turn's attachments the model takes as it is: ``image``, ``audio``, ``document``; the rest
+            stands as text. input_bytes: most bytes of one that is sent so.
+        image_model, transcription_model: describe pictures, and write down what is said, for later turns and for models
+            that take neither; asked at the same endpoint, nobody where empty.
+        summaries: whether the model summarises what is compressed. titles: whether it finds titles. summary_model,
+            title_model: who does; ``model`` where empty.
         reasoning_field: where a model wants its own reasoning back (``reasoning_content``); not sent where empty.
         prices: by model; the cost of a model that is not there is unknown.
     """
@@ -85,6 +92,15 @@ class OpenAIConfig:
     tool_timeout_s: float = 300.0
     stream: bool = True
     session_search: bool = True
+    context_tokens: int = 0
+    inputs: tuple[str, ...] = ()
+    input_bytes: int = 20_000_000
+    image_model: str = ""
+    transcription_model: str = ""
+    summaries: bool = True
+    summary_model: str = ""
+    titles: bool = True
+    title_model: str = ""
     reasoning_field: str = ""
     prices: Mapping[str, Price] = attrs.field(factory=dict)
 
@@ -101,6 +117,8 @@ class OpenAIConfig:
                 raise ConfigError(f"{key} is unknown; there are {', '.join(known)}", key=key)
             if key == "prices":
                 values[key] = _prices(value)
+            elif key == "inputs":
+                values[key] = _inputs(value)
             elif key in _TEXTS:
                 values[key] = _text(key, value)
             elif key in _SWITCHES:
@@ -118,8 +136,14 @@ class OpenAIConfig:
         return self.base_url == OPENAI
 
 
-_TEXTS = ("model", "base_url", "key_env", "key_file", "organisation", "project", "reasoning_field")
-_SWITCHES = ("stream", "session_search")
+INPUTS = ("image", "audio", "document")
+"""Kinds of attachments that a model may take as they are."""
+
+_TEXTS = (
+    *("model", "base_url", "key_env", "key_file", "organisation", "project", "reasoning_field"),
+    *("image_model", "transcription_model", "summary_model", "title_model"),
+)
+_SWITCHES = ("stream", "session_search", "summaries", "titles")
 _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "temperature": (0, 2, False),
     "max_tokens": (1, 10_000_000, True),
@@ -131,6 +155,8 @@ _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "turn_timeout_s": (0.01, 604_800, False),
     "turn_tokens": (0, 10**12, True),
     "tool_timeout_s": (0.01, 604_800, False),
+    "context_tokens": (0, 100_000_000, True),
+    "input_bytes": (0, 1_000_000_000, True),
 }
 """Lowest and highest value, and whether it is a whole number."""
 
@@ -154,6 +180,13 @@ def _number(key: str, value: object, low: float, high: float, whole: bool) -> fl
     if not low <= value <= high:
         raise ConfigError(f"{key} = {value!r} is out of range: {low:g} to {high:g}", key=key)
     return value if whole else float(value)
+
+
+def _inputs(value: object) -> tuple[str, ...]:
+    kinds = value if isinstance(value, list | tuple) else None
+    if kinds is None or any(kind not in INPUTS for kind in kinds):
+        raise ConfigError(f'inputs = {value!r} is no list of {", ".join(INPUTS)}; write ["image"]', key="inputs")
+    return tuple(dict.fromkeys(kinds))
 
 
 def _prices(table: object) -> Mapping[str, Price]:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from hermes_hookspecs.errors import Rejected
+from hermes_hookspecs.errors import Rejected, RetryLater
 from hermes_hookspecs.ports.agent import Progress, TextDelta
 from hermes_openai.failures import (
     Failure,
@@ -27,6 +27,7 @@ from hermes_openai.failures import (
     withheld,
 )
 from hermes_openai.keys import KEYLESS, without_key
+from hermes_openai.media import has_media, text_only
 from hermes_openai.reply import Reply
 from hermes_openai.stream import PieceReader
 
@@ -44,10 +45,18 @@ _log = getLogger(__name__)
 
 _FIRST_WAIT_S = 0.5
 _THINKING = "thinking"
+_CLOSING_S = 5.0
+_MEDIA = frozenset(
+    {
+        *("image", "images", "image_url", "vision", "multimodal", "modality", "modalities", "mmproj"),
+        *("audio", "input_audio", "file", "file_data", "pdf"),
+    }
+)
+"""Words by which an endpoint names what it does not take."""
 
 
 class Endpoint:
-    """Where a model is asked. Used by one event loop at a time.
+    """Where models are asked. Event loops may share it: what it keeps is what it was seen not to know.
 
     :param sleep: waits before a repetition.
     """
@@ -60,6 +69,8 @@ class Endpoint:
         self.streams = config.stream
         self.tells_usage = True
         """Whether it takes ``stream_options``."""
+        self.takes_media = True
+        """Whether it takes anything but text."""
         self.limit_name = "max_completion_tokens" if config.asks_openai else "max_tokens"
         """How it calls the most tokens of an answer."""
         self._key = key
@@ -75,12 +86,22 @@ class Endpoint:
 
     @asynccontextmanager
     async def line(self) -> AsyncGenerator[Line, None]:
-        """Open a way to ask; its connection is kept between requests, and closed at the end at once."""
+        """Open a way to ask; its connection is kept between requests, and closed at the end."""
+        async with self.client() as client:
+            yield Line(self, client)
+
+    @asynccontextmanager
+    async def client(self) -> AsyncGenerator[AsyncOpenAI, None]:
+        """Open a client that repeats nothing by itself; closing it takes a bounded time."""
         client = await self._client()
         try:
-            yield Line(self, client)
+            yield client
         finally:
-            await client.close()
+            try:
+                async with asyncio.timeout(_CLOSING_S):
+                    await client.close()
+            except Exception as error:  # noqa: BLE001 - a connection that is given up has nothing left to say
+                _log.debug("a connection to %s was not closed as it should: %s", self, type(error).__name__)
 
     async def _client(self) -> AsyncOpenAI:
         """Return a new client. The first one takes its time, beside the loop."""
@@ -101,11 +122,17 @@ class Endpoint:
         client.project = config.project or None
         return client
 
-    def learn(self, failure: Failure) -> bool:
-        """Return whether a refusal names something that can be left out or named otherwise, and remember it."""
+    def learn(self, failure: Failure, *, media: bool = False) -> bool:
+        """Return whether a refusal names something that can be left out or named otherwise, and remember it.
+
+        :param media: whether more than text was sent. Servers that take none answer with any status.
+        """
+        words = set(re.findall(r"[a-z_]+", failure.about))
+        if media and self.takes_media and words & _MEDIA and isinstance(failure.error, Rejected | RetryLater):
+            self.takes_media = False
+            return True
         if not isinstance(failure.error, Rejected):
             return False
-        words = set(re.findall(r"[a-z_]+", failure.about))
         if "stream_options" in words and self.tells_usage:
             self.tells_usage = False
         elif words & {"stream", "streaming"} and "stream_options" not in words and self.streams:
@@ -161,7 +188,7 @@ class Line:
             if reply.tells_usage:
                 reply.dropped = True
                 yield reply
-            if changes and self._endpoint.learn(failure):
+            if changes and self._endpoint.learn(failure, media=has_media(body)):
                 changes -= 1
                 continue
             pause_s = wait_s if failure.after_s is None else failure.after_s
@@ -243,7 +270,7 @@ class Line:
     def _whole(self, body: dict[str, object]) -> dict[str, object]:
         """Return the body with what concerns the way it is answered; the messages stand before it."""
         endpoint, config = self._endpoint, self._config
-        whole = dict(body)
+        whole = dict(body) if endpoint.takes_media else text_only(body)
         if config.max_tokens is not None:
             whole[endpoint.limit_name] = config.max_tokens
         if endpoint.streams:

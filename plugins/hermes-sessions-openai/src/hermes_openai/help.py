@@ -26,7 +26,7 @@ def what_is_missing(config: OpenAIConfig, key: str | ConfigError) -> str:
     if not config.model:
         return HOW_TO_CONFIGURE
     if isinstance(key, ConfigError):
-        return str(key)
+        return f"[plugins.openai] {key}"
     if not key and config.asks_openai:
         variable = config.key_env or "a variable that key_env names"
         return f"there is no key for {config.base_url}: put it into {variable}, or into a file that key_file names"

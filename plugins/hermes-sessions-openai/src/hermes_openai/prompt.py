@@ -11,9 +11,10 @@ import re
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.messages import ASSISTANT, TOOL
+from hermes_openai.media import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hermes_hookspecs.messages import Message, ToolCall
     from hermes_hookspecs.ports.agent import Tool
@@ -22,22 +23,26 @@ __all__ = ["assistant_message", "result_message", "user_message", "wire_messages
 
 _HALF = re.compile("[\ud800-\udfff]")
 
-Wire = dict[str, object]
-"""A JSON object, its keys in the order in which they are sent."""
 
-
-def wire_messages(rows: Iterable[Message], *, reasoning_field: str = "") -> list[Wire]:
+def wire_messages(
+    rows: Iterable[Message], *, reasoning_field: str = "", media: Mapping[int, Sequence[Wire]] | None = None
+) -> list[Wire]:
     """Return the messages of a window, in order.
 
     An assistant row that says nothing and asks for nothing is left out: no endpoint takes it.
+
+    :param media: place of a row → what is sent behind its text: this turn's attachments, as they are.
     """
     sent: list[Wire] = []
-    for row in rows:
+    for place, row in enumerate(rows):
         if row.role == ASSISTANT:
             if row.content.strip() or row.tool_calls:
                 sent.append(assistant_message(row.content, row.tool_calls, row.reasoning, reasoning_field))
         elif row.role == TOOL:
             sent.append(result_message(row.tool_call_id or "", row.content))
+        elif media and media.get(place):
+            text: Wire = {"type": "text", "text": _sendable(row.content)}
+            sent.append({"role": row.role, "content": [text, *media[place]]})
         else:
             sent.append({"role": row.role, "content": _sendable(row.content)})
     return sent

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from hermes_openai.testing.endpoint import FakeEndpoint
-from hermes_openai.testing.replies import answer, calls, cut, drop, hold, raw, refuse, stream_of, whole
+from hermes_openai.testing.replies import answer, calls, cut, drop, hold, raw, refuse, stream_of, transcript, whole
 from hermes_openai.testing.requests import Asked
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "raw",
     "refuse",
     "stream_of",
+    "transcript",
     "whole",
 ]

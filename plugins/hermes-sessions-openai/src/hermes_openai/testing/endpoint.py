@@ -26,7 +26,7 @@ _LONGEST_S = 60.0
 
 
 class FakeEndpoint:
-    """Answers ``POST /v1/chat/completions``, one answer of the script for each request, in order.
+    """Answers ``POST`` to ``/v1/chat/completions`` and ``/v1/audio/transcriptions``: one answer of the script each.
 
     A request that breaks the rules of the API is refused in OpenAI's words and uses up no answer; behind the end of
     the script everything is refused.
@@ -95,12 +95,12 @@ class FakeEndpoint:
             return self._script.pop(0)(asked)
 
     def _refusal(self, asked: Asked) -> Reply | None:
-        if not asked.path.endswith("/v1/chat/completions"):
+        if not asked.path.endswith(("/v1/chat/completions", "/v1/audio/transcriptions")):
             return refuse(404, f"Invalid URL (POST {asked.path})")
         bearer = asked.headers.get("authorization", "").removeprefix("Bearer ")
         if self._key is not None and bearer != self._key:
             return refuse(401, f"Incorrect API key provided: {bearer}.", code="invalid_api_key")
-        complaint = complaint_about(asked) if self._strict else ""
+        complaint = complaint_about(asked) if self._strict and not asked.is_speech else ""
         if complaint:
             return refuse(400, complaint)
         if self._context_tokens is not None and asked.prompt_tokens > self._context_tokens:

@@ -24,6 +24,7 @@ __all__ = [
     "raw",
     "refuse",
     "stream_of",
+    "transcript",
     "whole",
 ]
 
@@ -146,6 +147,11 @@ def stream_of(deltas: Iterable[Mapping[str, object]], *, end: Frame = b"", finis
 def whole(text: str) -> Reply:
     """Return one JSON document, also to a request that wants a stream: a server that knows nothing else."""
     return lambda asked: _document(asked, {"role": "assistant", "content": text}, "stop", None)
+
+
+def transcript(words: str) -> Reply:
+    """Return what was said in a sound."""
+    return raw(json.dumps({"text": words}), content_type="application/json")
 
 
 def raw(*frames: str | Frame, status: int = 200, content_type: str = "text/event-stream", **headers: str) -> Reply:

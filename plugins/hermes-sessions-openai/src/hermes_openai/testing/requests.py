@@ -38,6 +38,11 @@ class Asked:
         return _objects(self.body.get("tools"))
 
     @property
+    def is_speech(self) -> bool:
+        """Return whether a sound is to be written down: then ``raw`` is a form with the file in it."""
+        return self.path.endswith("/audio/transcriptions")
+
+    @property
     def prompt(self) -> bytes:
         """Return tools and messages as bytes: what a provider's cache compares."""
         pieces = [self.tools, *self.messages]
