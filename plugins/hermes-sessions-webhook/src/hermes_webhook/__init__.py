@@ -1,0 +1,1 @@
+"""Entrances for programs: a signed webhook and a JSON API."""
