@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, cast
 
+from hermes_fts5.documents import PARTS_FROM
 from hermes_fts5.schema import NAME
 from hermes_fts5.steps import number, setting, state
 
@@ -25,9 +26,8 @@ __all__ = ["Cleaner"]
 DAY_S = 86_400
 ENOUGH = 20
 """Every so many-th row of the index: then cleaning does not wait for the day to be over."""
-PAGES = 16
 TERMS_OF_STEP = 200
-ROWS = "SELECT coalesce(max(id), 0) FROM messages_fts_docsize"
+ROWS = f"SELECT coalesce(max(id), 0) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
 UNUSED = """
     SELECT t.id, t.term, NOT EXISTS (SELECT 1 FROM fts5_vocabulary AS v WHERE v.term = t.term)
     FROM fts5_terms AS t WHERE t.id > ? ORDER BY t.id LIMIT ?
@@ -63,7 +63,7 @@ class Cleaner:
             if not removed or not due:
                 return False
             self._access.apply(_all_of(setting("cleaning", MERGING), setting("removed", 0), setting("swept", 0)))
-            self._indexer.merge(-PAGES)
+            self._indexer.merge(all_levels=True)
             phase = MERGING
         while phase != IDLE and time.monotonic() < until:
             phase = self._step(phase)
@@ -75,7 +75,7 @@ class Cleaner:
     def _step(self, phase: int) -> int:
         """Do one step and return the phase behind it."""
         if phase == MERGING:
-            if not self._indexer.merge(PAGES):
+            if not self._indexer.merge():
                 self._access.apply(setting("cleaning", SWEEPING))
                 return SWEEPING
             return MERGING

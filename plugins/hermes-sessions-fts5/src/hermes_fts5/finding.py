@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, cast
 
 from attrs import evolve
 
-from hermes_fts5.documents import impact, place_of, role_mark
-from hermes_fts5.lookup import MARKS, NOTHING, TEXTS, has_parts, parts_of_words, whole_words
+from hermes_fts5.documents import PARTS_FROM, impact, place_of, role_mark
+from hermes_fts5.longs import long_rows
+from hermes_fts5.lookup import MARKS, NOTHING, TEXTS, Lookup, has_parts, parts_of_words, whole_words
 from hermes_fts5.ranking import Best, holds_whole, part_score, whole_score
 from hermes_fts5.rows import IDS_AT_ONCE, USUAL_CHARACTERS
 from hermes_fts5.steps import number, state
-from hermes_fts5.titles import titled
 from hermes_fts5.vocabulary import Vocabulary
 from hermes_hookspecs.messages import ROLES
 from hermes_hookspecs.ports.search import NEWEST, RELEVANCE
 from hermes_hookspecs.text.query import holds, leaves, required
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from hermes_fts5.config import Fts5Config
-    from hermes_fts5.lookup import Lookup
     from hermes_fts5.rows import LiveRow, LiveRows
     from hermes_hookspecs.ports.search import SearchQuery
     from hermes_hookspecs.ports.sqlite import SqliteReader
@@ -39,27 +38,32 @@ FIRST_PAGE = 24
 LOOKED_AT = 48
 TAIL = "SELECT DISTINCT message_id FROM changes WHERE id > ? AND message_id IS NOT NULL"
 NEWEST_ROW = "SELECT coalesce(max(id), 0) FROM messages"
-ROWS_OF_INDEX = "SELECT coalesce(max(id), 0) FROM messages_fts_docsize"
+ROWS_OF_INDEX = f"SELECT coalesce(max(id), 0) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
+# Further parts of long rows are looked up by themselves.
+HEADS = f"rowid < {PARTS_FROM}"
 COUNTS = {
-    table: f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"  # noqa: S608 - constants
+    table: f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? AND {HEADS} LIMIT ?)"  # noqa: S608 - constants
     for table in (TEXTS, MARKS)
 }
-RANKED = "SELECT rowid, rank FROM messages_fts WHERE messages_fts MATCH ? ORDER BY rowid"
+RANKED = f"SELECT rowid, rank FROM messages_fts WHERE messages_fts MATCH ? AND {HEADS} ORDER BY rowid"  # noqa: S608 - same
 STORED_AT = "SELECT id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1"
 DOWN = {
     table: f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"  # noqa: S608 - same
     for table in (TEXTS, MARKS)
 }
 UP = {
-    table: f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - same
+    table: f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid > ? AND {HEADS} ORDER BY rowid LIMIT ?"  # noqa: S608 - same
     for table in (TEXTS, MARKS)
 }
-NO_ID = 1 << 62
+NO_ID = PARTS_FROM
+MOST_LONG = 500
+LONG_AT_ONCE = 8
 
 
 class Finder:
     """Finds rows, for as long as it is given.
 
+    :ivar rarity: of what is looked for, as far as it is known.
     :param watermark: last change that the index holds; ``None``: there is no index that can be asked.
     :param now: UTC milliseconds, for the age of rows. until: ``time.monotonic`` seconds when the time is over.
     """
@@ -79,7 +83,7 @@ class Finder:
         self._now = now
         self._until = until
         self._seen: set[int] = set()
-        self._rarity = 1.0
+        self.rarity = 1.0
         self.best = Best(query.sort, query.limit)
         self.is_bounded = False
         self.is_complete = True
@@ -91,37 +95,16 @@ class Finder:
         except TimeoutError:
             self.is_complete = False
 
-    def add_titled(self, rows_within: Callable[[Sequence[int]], LiveRows]) -> None:
-        """Add the lineages whose titles match to what :meth:`run` found, each with its best row.
-
-        :param rows_within: gives the rows of lineages by their numbers.
-        """
-        if self.is_complete:
-            try:
-                self._add_titled(rows_within)
-            except TimeoutError:
-                self.is_complete = False
-
-    def _add_titled(self, rows_within: Callable[[Sequence[int]], LiveRows]) -> None:
-        found, are_all = titled(self._reader, self._query, self._parsed, self._rows.visible, self._rows.owners)
-        if not found:
-            return
-        self.is_bounded |= not are_all
-        within = rows_within([one.number for one in found])
-        # What was settled among all lineages may have left rows of these unread.
-        other = Finder(
-            self._reader, within, self._config, evolve(self._query, limit=len(found)), self._parsed,
+    def again(self, rows: LiveRows, limit: int) -> Finder:
+        """Return who looks for the same among other rows, in the same time."""
+        return Finder(
+            self._reader, rows, self._config, evolve(self._query, limit=limit), self._parsed,
             watermark=self._watermark, now=self._now, until=self._until,
         )  # fmt: skip
-        other.run()
-        self.is_complete &= other.is_complete
-        self.best.merge(other.best)
-        for one in found:
-            worth = one.weight * self._rarity * self._config.title_weight
-            if self.best.has_row(one.lineage_id):
-                self.best.lift(one.lineage_id, worth, whole=one.whole)
-            elif row := within.stand_in(one.number, last=self._query.sort == NEWEST):
-                self.best.add_titled(row, one.title, _worth(worth * self._factor(row), parts=not one.whole))
+
+    def worth(self, impact: float, row: LiveRow | None = None, *, parts: bool) -> float:
+        """What an impact makes of a score here, by the rarity of what is looked for, and by a row's role and age."""
+        return _worth(impact * self.rarity * (1.0 if row is None else self._factor(row)), parts=parts)
 
     def _run(self) -> None:
         if self._watermark is None:
@@ -146,6 +129,8 @@ class Finder:
             self._by_relevance(first, places, vocabulary)
         else:
             self._by_time(parts_of_words(self._needed, vocabulary) if has_parts(self._needed) else first, places)
+        if first.table == TEXTS:
+            self._take_long(places, vocabulary)
         if backfill:
             self._scan(self._rows.between(0, backfill, self._needed))
 
@@ -163,7 +148,7 @@ class Finder:
             self._check_time()
             if (seen or row.id not in self._seen) and holds(self._parsed, row.folded):
                 self._seen.add(row.id)
-                score = self._impact_of(row) * self._rarity * self._factor(row)
+                score = self._impact_of(row) * self.rarity * self._factor(row)
                 self.best.add(row, _worth(score, parts=not holds_whole(self._parsed, row.folded)))
 
     def _scan_newest(self) -> None:
@@ -202,7 +187,7 @@ class Finder:
             return
         count = self._count(lookup.table, lookup.expression)
         every = max(number(self._reader, ROWS_OF_INDEX), count)
-        self._rarity = max(1e-6, log((every - count + 0.5) / (count + 0.5)) if every > 2 * count else 1e-6)
+        self.rarity = max(1e-6, log((every - count + 0.5) / (count + 0.5)) if every > 2 * count else 1e-6)
 
     def _count(self, table: str, expression: str) -> int:
         """How many rows there are, counted to one more than are scored exactly."""
@@ -306,19 +291,24 @@ class Finder:
             for message_id, lineage_id, role, timestamp in self._rows.outlines(list(scores))
         ]
 
-    def _take(self, scored: Sequence[tuple[float, int, str]], *, parts: bool) -> None:
-        """Verify rows, best first, until the rest of them cannot change the answer."""
-        page = max(8, 2 * self._query.limit)
-        waiting = [each for each in scored if not self.best.has_better(each[2], _worth(each[0], parts=parts))]
+    def _take(self, scored: Sequence[tuple[float, int, str]], *, parts: bool | None, page: int = 0) -> None:
+        """Verify rows, best first, until the rest of them cannot change the answer.
+
+        :param parts: whether they hold parts of words, ``None``: to be seen. page: how many are read at once.
+        """
+        page = page or max(8, 2 * self._query.limit)
+        most = bool(parts)
+        waiting = [each for each in scored if not self.best.has_better(each[2], _worth(each[0], parts=most))]
         for start in range(0, len(waiting), page):
             part = waiting[start : start + page]
-            if self.best.is_settled(_worth(part[0][0], parts=parts)):
+            if self.best.is_settled(_worth(part[0][0], parts=most)):
                 return
             scores = {message_id: score for score, message_id, _ in part}
             for row in self._rows.of(list(scores)):
                 self._check_time()
                 if holds(self._parsed, row.folded):
-                    self.best.add(row, _worth(scores[row.id], parts=parts))
+                    of_parts = not holds_whole(self._parsed, row.folded) if parts is None else parts
+                    self.best.add(row, _worth(scores[row.id], parts=of_parts))
 
     def _rank_some(self, lookup: Lookup, expression: str, *, parts: bool) -> None:
         """The newest rows and those that are full of what is looked for; more of the newest while too few are right."""
@@ -335,15 +325,28 @@ class Finder:
             self._take_weighed(page, parts=parts)
             below = page[-1] if page else 0
 
-    def _take_weighed(self, ids: Sequence[int], *, parts: bool) -> None:
+    def _take_weighed(self, ids: Sequence[int], *, parts: bool | None, page: int = 0) -> None:
         """Take rows by what their texts are worth."""
         fresh = [each for each in ids if each not in self._seen]
         self._seen.update(fresh)
         weighed = [
-            (weight * self._rarity * self._config.factor(role, self._now - timestamp), message_id, lineage_id)
+            (weight * self.rarity * self._config.factor(role, self._now - timestamp), message_id, lineage_id)
             for weight, message_id, lineage_id, role, timestamp in self._rows.weighed(fresh, self._looked_for)
         ]
-        self._take(sorted(weighed, reverse=True), parts=parts)
+        self._take(sorted(weighed, reverse=True), parts=parts, page=page)
+
+    def _take_long(self, places: Sequence[int] | None, vocabulary: Vocabulary) -> None:
+        """Rows that the index holds in parts, as far as they were not seen."""
+
+        def within(expression: str) -> str:
+            return self._of_roles(TEXTS, _within(Lookup(TEXTS, expression), places))
+
+        ids = long_rows(self._reader, self._needed, vocabulary, within) - self._seen
+        if self._query.sort != RELEVANCE:
+            self._take_in_order(sorted(ids, reverse=self._query.sort == NEWEST), at_once=LONG_AT_ONCE)
+            return
+        self.is_bounded |= len(ids) > MOST_LONG
+        self._take_weighed(sorted(ids, reverse=True)[:MOST_LONG], parts=None, page=LONG_AT_ONCE)
 
     def _by_time(self, lookup: Lookup | None, places: Sequence[int] | None) -> None:
         """As :meth:`_scan_by_time`, by the index where what is looked for can be looked up."""
@@ -355,24 +358,27 @@ class Finder:
             return
         expression = _within(lookup, places)
         statement, at = (DOWN[lookup.table], NO_ID) if is_newest else (UP[lookup.table], 0)
-        disorder = state(self._reader, "disorder")
         page = max(FIRST_PAGE, 4 * self._query.limit)
         while True:
             ids = [cast("int", row[0]) for row in self._reader.all(statement, (expression, at, page))]
-            fresh = [each for each in ids if each not in self._seen]
-            self._seen.update(fresh)
-            for start in range(0, len(fresh), IDS_AT_ONCE):
-                for row in self._rows.of(fresh[start : start + IDS_AT_ONCE]):
-                    self._check_time()
-                    if holds(self._parsed, row.folded):
-                        self.best.add(row, 1.0)
-                    possible = (row.timestamp if is_newest else -row.timestamp) + disorder
-                    if self.best.is_settled(possible):
-                        return
-            if len(ids) < page:
+            if self._take_in_order([each for each in ids if each not in self._seen]) or len(ids) < page:
                 return
             at = ids[-1]
             page = min(page * 4, IDS_AT_ONCE * 5)
+
+    def _take_in_order(self, ids: Sequence[int], *, at_once: int = IDS_AT_ONCE) -> bool:
+        """Verify rows in the order of storing, or against it; say whether no later one can be in time."""
+        is_newest = self._query.sort == NEWEST
+        disorder = state(self._reader, "disorder")
+        self._seen.update(ids)
+        for start in range(0, len(ids), at_once):
+            for row in self._rows.of(ids[start : start + at_once]):
+                self._check_time()
+                if holds(self._parsed, row.folded):
+                    self.best.add(row, 1.0)
+                if self.best.is_settled((row.timestamp if is_newest else -row.timestamp) + disorder):
+                    return True
+        return False
 
 
 def _worth(score: float, *, parts: bool) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from hermes_fts5.documents import document, place_of
+from hermes_fts5.documents import PARTS_FROM, document, message_of, place_of
 from hermes_fts5.schema import NAME, TUNED_TABLES
 from hermes_fts5.steps import number, rows_of_lineage, state
 from hermes_hookspecs.errors import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Damaged", "examine", "guarding", "probe"]
 
-LAST = "SELECT max(id) FROM messages_fts_docsize"
+LAST = f"SELECT max(id) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
 PLACE = "SELECT lineage_no FROM messages WHERE id = ?"
 FOUND = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? AND rowid = ?"
 INTEGRITY = tuple(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')" for table in TUNED_TABLES)  # noqa: S608 - constants
@@ -35,10 +35,12 @@ SHOULD_BE = """
     SELECT m.id, m.lineage_no, m.role, {columns} FROM messages AS m
     WHERE m.id > ? AND m.hidden = 0 ORDER BY m.id LIMIT ?
 """
-STALE = """
-    SELECT d.id FROM messages_fts_docsize AS d LEFT JOIN messages AS m ON m.id = d.id
-    WHERE m.id IS NULL OR m.hidden <> 0
-"""
+STALE = f"""
+    SELECT DISTINCT m.id FROM messages AS m JOIN messages_fts_docsize AS d ON m.id = d.id % {PARTS_FROM}
+    WHERE m.hidden <> 0
+    UNION SELECT DISTINCT d.id % {PARTS_FROM} FROM messages_fts_docsize AS d
+    WHERE NOT EXISTS (SELECT 1 FROM messages AS m WHERE m.id = d.id % {PARTS_FROM})
+"""  # noqa: S608 - a constant
 CHANGED = "SELECT DISTINCT message_id FROM changes WHERE id > ? AND message_id IS NOT NULL"
 GONE = "SELECT lineage_no FROM changes WHERE id > ? AND kind = 'delete-lineage'"
 
@@ -97,7 +99,7 @@ def _compare(access: SqliteAccess, reader: SqliteReader) -> Sequence[Finding]:
     watermark = access.watermark(NAME)
     waiting = {cast("int", row[0]) for row in reader.all(CHANGED, (watermark,))}
     for (lineage_no,) in reader.all(GONE, (watermark,)):
-        waiting.update(rows_of_lineage(reader, lineage_no))
+        waiting.update(map(message_of, rows_of_lineage(reader, lineage_no)))
     above = state(reader, "backfill")
     sql = SHOULD_BE.format(columns=", ".join(f"m.{name}" for name in access.searched_columns))
     missing = 0

@@ -7,12 +7,14 @@ import time
 from typing import TYPE_CHECKING
 
 from hermes_fts5.cleaning import Cleaner
+from hermes_fts5.documents import PARTS_FROM
 from hermes_fts5.finding import Finder
 from hermes_fts5.health import Damaged, examine, guarding, probe
 from hermes_fts5.indexer import Indexer, waiting
 from hermes_fts5.rows import LiveRows
 from hermes_fts5.schema import NAME, STEPS
 from hermes_fts5.steps import number, setting, state
+from hermes_fts5.titles import lift_titles
 from hermes_hookspecs.errors import StoreBusy, StoreRefused, StoreStopped
 from hermes_hookspecs.ports.search import SORTS, SearchHit, SearchResult
 from hermes_hookspecs.text.parsing import parse
@@ -34,7 +36,7 @@ __all__ = ["Fts5Index"]
 SHARE_OF_BUDGET = 0.15
 """What a search spends on indexing first, where much waits and nobody else does it."""
 STEP_S = 0.25
-COUNT_INDEXED = "SELECT count(*) FROM messages_fts_docsize"
+COUNT_INDEXED = f"SELECT count(*) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
 COUNT_TERMS = "SELECT count(*) FROM fts5_terms"
 COUNT_ROWS = "SELECT count(*) FROM messages WHERE hidden = 0"
 BOUNDED = "very many rows match: the newest of them and those that are full of it were compared"
@@ -125,7 +127,7 @@ class Fts5Index:
             backfill = state(reader, "backfill") if indexed else 0
             top = state(reader, "backfill_top") if indexed else 0
             finder.run()
-            finder.add_titled(lambda within: LiveRows(reader, self._access, query, principal, within))
+            lift_titles(finder, reader, query, parsed, rows, weight=self._config.title_weight)
         titles = finder.best.titles
         hits = tuple(
             SearchHit(
@@ -199,8 +201,8 @@ class Fts5Index:
 
     def _merge_all(self) -> None:
         """Bring the tables into few segments, in steps; what was removed is gone from the file after it."""
-        self._indexer.merge(-64)
-        while self._indexer.merge(64):
+        self._indexer.merge(all_levels=True)
+        while self._indexer.merge():
             continue
 
     def _needs_rebuild(self) -> bool:

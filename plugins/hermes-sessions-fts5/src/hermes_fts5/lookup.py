@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.text.needles import QueryToken
     from hermes_hookspecs.text.query import Leaf, Node
 
-__all__ = ["MARKS", "NOTHING", "TEXTS", "Lookup", "has_parts", "parts_of_words", "whole_words"]
+__all__ = ["MARKS", "NOTHING", "TEXTS", "Lookup", "has_parts", "leaf_expression", "parts_of_words", "whole_words"]
 
 TEXTS, MARKS = "messages_fts", "fts5_marks"
 NOTHING = ""
@@ -121,8 +121,13 @@ def _character(leaf: Leaf) -> str:
     return _quoted(leaf.needle.text)
 
 
-def _leaf(leaf: Leaf, vocabulary: Vocabulary, *, parts: bool) -> str | None:
-    tokens = list(query_tokens(leaf.needle))
+def leaf_expression(leaf: Leaf, vocabulary: Vocabulary, *, most: int) -> str | None:
+    """Return the second reading of one word or phrase, by its first ``most`` tokens; ``None`` where it takes a scan."""
+    return _leaf(leaf, vocabulary, parts=True, most=most)
+
+
+def _leaf(leaf: Leaf, vocabulary: Vocabulary, *, parts: bool, most: int | None = None) -> str | None:
+    tokens = list(query_tokens(leaf.needle))[:most]
     if not tokens:
         return ANYTHING
     if len(tokens) > 1 and _is_open_character(tokens[-1]):

@@ -54,7 +54,7 @@ class LiveRow:
 class LiveRows:
     """The rows of one state of the store that one search may show.
 
-    :param reader: of one read transaction. within: numbers of the lineages that count, ``None`` for all.
+    :param reader: of one read transaction. among: numbers of the lineages that count, ``None`` for all.
 
     Attributes:
         visible, owners: the condition that says what may be read, and its bindings.
@@ -66,23 +66,30 @@ class LiveRows:
         access: SqliteAccess,
         query: SearchQuery,
         principal: Principal,
-        within: Sequence[int] | None = None,
+        *,
+        among: Sequence[int] | None = None,
     ) -> None:
         self._reader = reader
         self._access = access
         self.visible, self.owners = access.visible(principal)
         self._condition, self._bindings = _condition(query, self.visible, self.owners)
-        self._within = within
-        if within is not None:
-            self._condition += f" AND m.lineage_no IN ({_marks(within)})"
-            self._bindings += tuple(within)
+        self._query = query
+        self._principal = principal
+        self._among = among
+        if among is not None:
+            self._condition += f" AND m.lineage_no IN ({_marks(among)})"
+            self._bindings += tuple(among)
         columns = ", ".join(f"m.{name}" for name in access.searched_columns)
         self._fields = f"{FIELDS}, {columns}"
 
+    def within(self, lineages: Sequence[int]) -> LiveRows:
+        """Return those of these rows that are of some lineages, by their numbers."""
+        return LiveRows(self._reader, self._access, self._query, self._principal, among=lineages)
+
     def places(self, most: int) -> Sequence[int] | None:
         """Return the numbers of the lineages that may be read, ``None`` where that is all of them or more than most."""
-        if self._within is not None:
-            return self._within
+        if self._among is not None:
+            return self._among
         if self.visible == "TRUE":
             return None
         sql = f"SELECT l.no FROM lineages AS l WHERE {self.visible} LIMIT ?"

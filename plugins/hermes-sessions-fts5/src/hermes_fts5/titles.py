@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from hermes_fts5.documents import impact
 from hermes_fts5.ranking import holds_whole
 from hermes_fts5.sieve import title_may_hold
-from hermes_hookspecs.ports.search import OLDEST
+from hermes_hookspecs.ports.search import NEWEST, OLDEST
 from hermes_hookspecs.text.folding import fold
 from hermes_hookspecs.text.query import holds, leaves, required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_fts5.finding import Finder
+    from hermes_fts5.rows import LiveRows
     from hermes_hookspecs.ids import LineageId
     from hermes_hookspecs.ports.search import SearchQuery
     from hermes_hookspecs.ports.sqlite import SqliteReader
     from hermes_hookspecs.text.query import Node
 
-__all__ = ["MOST_TITLES", "Titled", "titled"]
+__all__ = ["Titled", "lift_titles"]
 
 MOST_TITLES = 100
 """So many lineages with a title that matches take part in one answer."""
@@ -44,7 +46,37 @@ class Titled(NamedTuple):
     whole: bool
 
 
-def titled(
+def lift_titles(
+    finder: Finder, reader: SqliteReader, query: SearchQuery, parsed: Node, rows: LiveRows, *, weight: float
+) -> None:
+    """Add the lineages whose titles match to what was found, each with its best row, and lift them by their titles.
+
+    :param finder: has run. rows: those among which it has looked. weight: of titles.
+    """
+    if not finder.is_complete:
+        return
+    try:
+        found, are_all = _all_titled(reader, query, parsed, rows.visible, rows.owners)
+        if not found:
+            return
+        finder.is_bounded |= not are_all
+        within = rows.within([one.number for one in found])
+        # What was settled among all lineages may have left rows of these unread.
+        other = finder.again(within, len(found))
+        other.run()
+        finder.is_complete &= other.is_complete
+        finder.best.merge(other.best)
+        for one in found:
+            impact = one.weight * weight
+            if finder.best.has_row(one.lineage_id):
+                finder.best.lift(one.lineage_id, impact * finder.rarity, whole=one.whole)
+            elif row := within.stand_in(one.number, last=query.sort == NEWEST):
+                finder.best.add_titled(row, one.title, finder.worth(impact, row, parts=not one.whole))
+    except TimeoutError:
+        finder.is_complete = False
+
+
+def _all_titled(
     reader: SqliteReader, query: SearchQuery, parsed: Node, visible: str, owners: Sequence[str]
 ) -> tuple[list[Titled], bool]:
     """Return the lineages whose titles match, best first, and whether those are all.

@@ -1,0 +1,74 @@
+"""Long rows: the index holds them in parts, so that no step is longer than others, and finds them part by part.
+
+A row of more than a few thousand tokens stands in the index under its own id with its beginning, and under further ids
+with what follows. Parts overlap: so many tokens in a row are always together in one. What is looked for may be
+scattered over several parts, so each word and phrase is looked up by itself.
+"""
+
+# ruff: noqa: S608 - statements are put together from constants; values are always bound
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from hermes_fts5.documents import LONG_MARK, OVERLAP, message_of, part_id
+from hermes_fts5.lookup import NOTHING, leaf_expression
+from hermes_hookspecs.text.query import And, Not, Or
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_fts5.vocabulary import Vocabulary
+    from hermes_hookspecs.ports.sqlite import SqliteReader
+    from hermes_hookspecs.text.query import Node
+
+__all__ = ["ANY_LONG", "long_rows", "parts_of"]
+
+LONG = f'place : "{LONG_MARK}"'
+ANY_LONG = f"SELECT 1 FROM messages_fts WHERE messages_fts MATCH '{LONG}' LIMIT 1"
+FOUND = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?"
+IS_THERE = "SELECT 1 FROM messages_fts_docsize WHERE id = ?"
+
+
+def parts_of(reader: SqliteReader, message_id: int, *, beyond: int = 0) -> list[int]:
+    """Return the ids under which the index holds parts of a message, behind the first ``beyond`` of them."""
+    found: list[int] = []
+    number = beyond + 1
+    while reader.one(IS_THERE, (part_id(message_id, number),)) is not None:
+        found.append(part_id(message_id, number))
+        number += 1
+    return found
+
+
+def long_rows(reader: SqliteReader, needed: Node, vocabulary: Vocabulary, within: Callable[[str], str]) -> set[int]:
+    """Return the ids of the long messages that may hold what is needed; others do not.
+
+    :param needed: a query without exclusions. within: narrows an expression to lineages and roles.
+    """
+    if reader.one(ANY_LONG) is None:
+        return set()
+
+    def ids(expression: str) -> set[int]:
+        rows = reader.all(FOUND, (within(f"({expression}) AND {LONG}"),))
+        return {message_of(cast("int", row[0])) for row in rows}
+
+    def holding(node: Node) -> set[int] | None:
+        """``None`` where that cannot be looked up: any row may."""
+        if isinstance(node, Not):
+            return None
+        if isinstance(node, And | Or):
+            found = [holding(part) for part in node.parts]
+            known = [each for each in found if each is not None]
+            if isinstance(node, And):
+                return set.intersection(*known) if known else None
+            return set.union(*known) if len(known) == len(found) else None
+        expression = leaf_expression(node, vocabulary, most=OVERLAP)
+        if expression == NOTHING:
+            return set()
+        return None if expression is None else ids(expression)
+
+    found = holding(needed)
+    if found is None:
+        rows = reader.all(FOUND, (within(LONG),))
+        return {message_of(cast("int", row[0])) for row in rows}
+    return found
