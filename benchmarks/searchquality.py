@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Topic", "judged", "ndcg", "run"]
 
-LANGUAGES = ("english", "chinese")
+SERIES = ("english", "chinese", "english-fresh", "chinese-fresh")
+"""Nothing was chosen by the fresh ones."""
 PLACES = 5
 DAY_MS = 86_400_000
 NOW = 1_795_000_000_000
 """From when ages are counted; what matters is that rows differ in age."""
-PLAIN = Fts5Config(recency_weight=0.0, user_weight=1.0, tool_weight=1.0)
+PLAIN = Fts5Config(recency_weight=0.0, user_weight=1.0, tool_weight=1.0, nearness_weight=0.0)
 PUT = "INSERT INTO messages (lineage_no, session_id, role, content, timestamp) VALUES (?, ?, ?, ?, ?)"
 NUMBER = "SELECT no FROM lineages WHERE id = ?"
 
@@ -41,9 +42,9 @@ class Topic(NamedTuple):
     documents: Sequence[tuple[int, int, str, str]]
 
 
-def judged(language: str) -> list[Topic]:
-    """The topics of a language, in the order of the file."""
-    file = Path(__file__).parent / "judged" / f"{language}.toml"
+def judged(series: str) -> list[Topic]:
+    """The topics of a series, in the order of the file."""
+    file = Path(__file__).parent / "judged" / f"{series}.toml"
     table = tomllib.loads(file.read_text(encoding="utf-8"))
     return [Topic(each["query"], [tuple(row) for row in each["documents"]]) for each in table["topic"]]
 
@@ -92,9 +93,9 @@ def _any_of(query: str) -> str:
 
 
 def run(_size: Size, _peer: Peer | None) -> Iterator[Row]:
-    """Yield one row for each language and way of ordering; more is better."""
-    for language in LANGUAGES:
-        topics = judged(language)
+    """Yield one row for each series and way of ordering; more is better."""
+    for series in SERIES:
+        topics = judged(series)
         with tempfile.TemporaryDirectory() as folder:
             store = open_store(folder, "normal")
             known = _store(store, topics)
@@ -103,9 +104,9 @@ def run(_size: Size, _peer: Peer | None) -> Iterator[Row]:
                 continue
             exact = _mean(plain, topics, known, RELEVANCE)
             ways = (("as it is", ours, RELEVANCE), ("newest first", ours, NEWEST))
-            yield _row(f"nDCG@5 {language}: exact bm25", exact, None)
+            yield _row(f"nDCG@5 {series}: exact bm25", exact, None)
             for name, index, sort in ways:
-                yield _row(f"nDCG@5 {language}: {name}", _mean(index, topics, known, sort), exact)
+                yield _row(f"nDCG@5 {series}: {name}", _mean(index, topics, known, sort), exact)
             store.close()
 
 

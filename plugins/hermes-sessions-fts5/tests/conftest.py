@@ -103,6 +103,20 @@ def say(scene):
 
 
 @pytest.fixture
+def tell(scene):
+    """Return a function that stores one text in a conversation of its own, at a time; gives the row's id."""
+
+    def tell(chat, text, *, role="assistant", at=1):
+        entry = scene.enter(key_of(chat), source_at(chat))
+        begun = scene.begin(entry.lineage_id, scene.accept("", entry.session_key, lineage_id=entry.lineage_id))
+        (row,) = scene.append(begun, saying(text, role, at))
+        scene.finish(begun)
+        return row
+
+    return tell
+
+
+@pytest.fixture
 def found(index):
     """Return a function that gives the ids of the rows that a query finds."""
 

@@ -7,23 +7,9 @@ import pytest
 from hermes_hookspecs.messages import USER
 from hermes_hookspecs.ports.search import SearchQuery
 from hermes_hookspecs.principal import principal_of
-from hermes_hookspecs.testing.scene import ALL, Scene, key_of, saying, source_at
+from hermes_hookspecs.testing.scene import ALL, Scene, source_at
 
 DAY_MS = 86_400_000
-
-
-@pytest.fixture
-def tell(scene):
-    """Return a function that stores one text in a conversation of its own, at a time; gives the row's id."""
-
-    def tell(chat, text, *, role="assistant", at=1):
-        entry = scene.enter(key_of(chat), source_at(chat))
-        begun = scene.begin(entry.lineage_id, scene.accept("", entry.session_key, lineage_id=entry.lineage_id))
-        (row,) = scene.append(begun, saying(text, role, at))
-        scene.finish(begun)
-        return row
-
-    return tell
 
 
 def _ask(index, text, **fields):

@@ -19,15 +19,19 @@ class Fts5Config:
     """How hits are weighed, and how much work a search may do.
 
     The score of a row is its bm25, times ``1 + recency_weight / (1 + age / recency_days)``, times ``user_weight`` where
-    a person wrote it, times ``tool_weight`` for the output of a tool. With a weight of recency of 0.05 the newer of
-    equal rows comes first, and no row comes before one that is more than a twentieth better. The defaults were chosen
-    on the judged set in ``benchmarks/judged``, where more weight on age or person only did harm.
+    a person wrote it, times ``tool_weight`` for the output of a tool, times ``1 + nearness_weight * nearness``, where
+    nearness is 1 if the words of the query touch each other and less with each character between them.
+
+    With a weight of recency of 0.05 the newer of equal rows comes first, and no row comes before one that is more than
+    a twentieth better. The defaults were chosen on the judged set in ``benchmarks/judged``, where more weight on age or
+    person only did harm, and tried on topics that nothing was chosen by.
 
     A title that matches adds its own bm25, times ``title_weight``, to the score of its conversation's best row.
 
     Attributes:
         recency_weight: 0 to 4. recency_days: age in days at which half of it is left.
         user_weight, tool_weight: 0.1 to 10. title_weight: 0 to 10; with 0 a title is found and lifts nothing.
+        nearness_weight: 0 to 4. near_hits: so many rows, the best without it, are compared for nearness.
         exact_hits: up to so many hits every one is scored; above, the newest and the strongest are.
         newest_hits, strong_hits: how many of each.
         tail_limit: with more changes than this waiting to be indexed, a search first indexes some.
@@ -38,6 +42,8 @@ class Fts5Config:
     user_weight: float = 1.0
     tool_weight: float = 0.8
     title_weight: float = 1.0
+    nearness_weight: float = 0.5
+    near_hits: int = 200
     exact_hits: int = 5000
     newest_hits: int = 300
     strong_hits: int = 200
@@ -87,6 +93,8 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "user_weight": (0.1, 10),
     "tool_weight": (0.1, 10),
     "title_weight": (0, 10),
+    "nearness_weight": (0, 4),
+    "near_hits": (0, 100_000),
     "exact_hits": (0, 1_000_000),
     "newest_hits": (10, 100_000),
     "strong_hits": (0, 100_000),

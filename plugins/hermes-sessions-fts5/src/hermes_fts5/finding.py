@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from heapq import heapify, heappop
-from math import log
 from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from attrs import evolve
 
-from hermes_fts5.documents import PARTS_FROM, impact, place_of, role_mark
+from hermes_fts5.documents import PARTS_FROM, place_of, role_mark
 from hermes_fts5.longs import long_rows
 from hermes_fts5.lookup import MARKS, NOTHING, TEXTS, Lookup, has_parts, parts_of_words, whole_words
-from hermes_fts5.ranking import Best, holds_whole, part_score, whole_score
-from hermes_fts5.rows import IDS_AT_ONCE, USUAL_CHARACTERS
+from hermes_fts5.ranking import Best, holds_whole
+from hermes_fts5.rows import IDS_AT_ONCE
 from hermes_fts5.steps import number, state
 from hermes_fts5.vocabulary import Vocabulary
+from hermes_fts5.weighing import Weights, worth
 from hermes_hookspecs.messages import ROLES
 from hermes_hookspecs.ports.search import NEWEST, RELEVANCE
 from hermes_hookspecs.text.query import holds, leaves, required
@@ -63,7 +63,6 @@ LONG_AT_ONCE = 8
 class Finder:
     """Finds rows, for as long as it is given.
 
-    :ivar rarity: of what is looked for, as far as it is known.
     :param watermark: last change that the index holds; ``None``: there is no index that can be asked.
     :param now: UTC milliseconds, for the age of rows. until: ``time.monotonic`` seconds when the time is over.
     """
@@ -83,7 +82,7 @@ class Finder:
         self._now = now
         self._until = until
         self._seen: set[int] = set()
-        self.rarity = 1.0
+        self.weights = Weights(config, self._looked_for, now)
         self.best = Best(query.sort, query.limit)
         self.is_bounded = False
         self.is_complete = True
@@ -101,10 +100,6 @@ class Finder:
             self._reader, rows, self._config, evolve(self._query, limit=limit), self._parsed,
             watermark=self._watermark, now=self._now, until=self._until,
         )  # fmt: skip
-
-    def worth(self, impact: float, row: LiveRow | None = None, *, parts: bool) -> float:
-        """What an impact makes of a score here, by the rarity of what is looked for, and by a row's role and age."""
-        return _worth(impact * self.rarity * (1.0 if row is None else self._factor(row)), parts=parts)
 
     def _run(self) -> None:
         if self._watermark is None:
@@ -148,8 +143,7 @@ class Finder:
             self._check_time()
             if (seen or row.id not in self._seen) and holds(self._parsed, row.folded):
                 self._seen.add(row.id)
-                score = self._impact_of(row) * self.rarity * self._factor(row)
-                self.best.add(row, _worth(score, parts=not holds_whole(self._parsed, row.folded)))
+                self.best.add(row, worth(self.weights.of_text(row), parts=not holds_whole(self._parsed, row.folded)))
 
     def _scan_newest(self) -> None:
         """Rows that hold what is looked for, the last stored first, as many as are compared where there are many."""
@@ -170,15 +164,6 @@ class Finder:
             if self.best.is_settled((row.timestamp if is_newest else -row.timestamp) + disorder):
                 return
 
-    def _impact_of(self, row: LiveRow) -> float:
-        return sum(
-            impact(sum(1 for _ in leaf.needle.spans(row.folded)), len(row.folded), USUAL_CHARACTERS)
-            for leaf in self._looked_for
-        )
-
-    def _factor(self, row: LiveRow) -> float:
-        return self._config.factor(row.role, self._now - row.timestamp)
-
     # --- rows that are
 
     def _note_rarity(self, lookup: Lookup | None) -> None:
@@ -186,8 +171,7 @@ class Finder:
         if lookup is None or lookup.expression == NOTHING:
             return
         count = self._count(lookup.table, lookup.expression)
-        every = max(number(self._reader, ROWS_OF_INDEX), count)
-        self.rarity = max(1e-6, log((every - count + 0.5) / (count + 0.5)) if every > 2 * count else 1e-6)
+        self.weights.note_rarity(count, max(number(self._reader, ROWS_OF_INDEX), count))
 
     def _count(self, table: str, expression: str) -> int:
         """How many rows there are, counted to one more than are scored exactly."""
@@ -253,7 +237,7 @@ class Finder:
             while waiting and waiting[-1][0] >= possible:
                 certain.append(waiting.pop())
             self._take(certain, parts=parts)
-            if self.best.is_settled(_worth(possible, parts=parts)):
+            if self.best.is_settled(worth(possible * self.weights.most_by_nearness, parts=parts)):
                 return
 
     def _possibly_best(self, expression: str) -> list[tuple[float, int, float]]:
@@ -280,14 +264,14 @@ class Finder:
             found = self._reader.one(STORED_AT, (newest - distance,))
             if found is not None:
                 at = cast("int", found[1]) + disorder
-                stretches.append((cast("int", found[0]), self._config.factor("", self._now - at) * role))
+                stretches.append((cast("int", found[0]), self.weights.factor("", at) * role))
         return (*stretches, (NO_ID, self._config.greatest_factor))
 
     def _with_factors(self, ranked: Mapping[int, float]) -> list[tuple[float, int, str]]:
         scores = {rowid: rank for rowid, rank in ranked.items() if rowid not in self._seen}
         self._seen.update(scores)
         return [
-            (scores[message_id] * self._config.factor(role, self._now - timestamp), message_id, lineage_id)
+            (scores[message_id] * self.weights.factor(role, timestamp), message_id, lineage_id)
             for message_id, lineage_id, role, timestamp in self._rows.outlines(list(scores))
         ]
 
@@ -297,18 +281,21 @@ class Finder:
         :param parts: whether they hold parts of words, ``None``: to be seen. page: how many are read at once.
         """
         page = page or max(8, 2 * self._query.limit)
-        most = bool(parts)
-        waiting = [each for each in scored if not self.best.has_better(each[2], _worth(each[0], parts=most))]
+
+        def most(score: float) -> float:
+            return worth(score * self.weights.most_by_nearness, parts=bool(parts))
+
+        waiting = [each for each in scored if not self.best.has_better(each[2], most(each[0]))]
         for start in range(0, len(waiting), page):
             part = waiting[start : start + page]
-            if self.best.is_settled(_worth(part[0][0], parts=most)):
+            if self.best.is_settled(most(part[0][0])):
                 return
             scores = {message_id: score for score, message_id, _ in part}
             for row in self._rows.of(list(scores)):
                 self._check_time()
                 if holds(self._parsed, row.folded):
                     of_parts = not holds_whole(self._parsed, row.folded) if parts is None else parts
-                    self.best.add(row, _worth(scores[row.id], parts=of_parts))
+                    self.best.add(row, worth(scores[row.id] * self.weights.near(row.folded), parts=of_parts))
 
     def _rank_some(self, lookup: Lookup, expression: str, *, parts: bool) -> None:
         """The newest rows and those that are full of what is looked for; more of the newest while too few are right."""
@@ -330,7 +317,7 @@ class Finder:
         fresh = [each for each in ids if each not in self._seen]
         self._seen.update(fresh)
         weighed = [
-            (weight * self.rarity * self._config.factor(role, self._now - timestamp), message_id, lineage_id)
+            (self.weights.of_impact(weight, role, timestamp), message_id, lineage_id)
             for weight, message_id, lineage_id, role, timestamp in self._rows.weighed(fresh, self._looked_for)
         ]
         self._take(sorted(weighed, reverse=True), parts=parts, page=page)
@@ -379,10 +366,6 @@ class Finder:
                 if self.best.is_settled((row.timestamp if is_newest else -row.timestamp) + disorder):
                     return True
         return False
-
-
-def _worth(score: float, *, parts: bool) -> float:
-    return part_score(score) if parts else whole_score(score)
 
 
 def _within(lookup: Lookup, places: Sequence[int] | None) -> str:

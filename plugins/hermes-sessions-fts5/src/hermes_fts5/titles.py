@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from hermes_fts5.documents import impact
 from hermes_fts5.ranking import holds_whole
 from hermes_fts5.sieve import title_may_hold
+from hermes_fts5.weighing import worth
 from hermes_hookspecs.ports.search import NEWEST, OLDEST
 from hermes_hookspecs.text.folding import fold
 from hermes_hookspecs.text.query import holds, leaves, required
@@ -69,9 +70,10 @@ def lift_titles(
         for one in found:
             impact = one.weight * weight
             if finder.best.has_row(one.lineage_id):
-                finder.best.lift(one.lineage_id, impact * finder.rarity, whole=one.whole)
+                finder.best.lift(one.lineage_id, impact * finder.weights.rarity, whole=one.whole)
             elif row := within.stand_in(one.number, last=query.sort == NEWEST):
-                finder.best.add_titled(row, one.title, finder.worth(impact, row, parts=not one.whole))
+                score = finder.weights.of_impact(impact, row.role, row.timestamp)
+                finder.best.add_titled(row, one.title, worth(score, parts=not one.whole))
     except TimeoutError:
         finder.is_complete = False
 
