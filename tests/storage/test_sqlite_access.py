@@ -12,6 +12,7 @@ import pytest
 
 from hermes_core.storage.memory import MemoryBackend
 from hermes_core.storage.sqlite.backend import SqliteBackend
+from hermes_core.storage.sqlite.database import Database
 from hermes_core.storage.sqlite.janitor import Janitor, janitor_file
 from hermes_hookspecs.errors import HermesError, StorageError, StoreDamaged, StoreRefused, StoreStopped
 from hermes_hookspecs.ports.sqlite import sqlite_access
@@ -299,6 +300,73 @@ def test_a_damaged_table_is_told_as_such(access, path):
         reader.all("SELECT * FROM messages_fts WHERE messages_fts MATCH 'x'")
 
 
+MANY = (
+    "; ".join(f"CREATE TABLE fts5_t{number} (id INTEGER PRIMARY KEY, text TEXT)" for number in range(9)),
+    "CREATE VIRTUAL TABLE messages_fts USING fts5 (text)",
+)
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """How many rows each transaction changed; ``steps.most`` transactions are let through."""
+    steps = Steps()
+    apply = Database.apply
+
+    def counting(database, work, **named):
+        if len(steps) >= steps.most:
+            raise StoreStopped("killed here")
+
+        def counted(tx):
+            before = tx.one("SELECT total_changes()")[0]
+            result = work(tx)
+            steps.append(tx.one("SELECT total_changes()")[0] - before)
+            return result
+
+        return apply(database, counted, **named)
+
+    monkeypatch.setattr(Database, "apply", counting)
+    return steps
+
+
+class Steps(list):
+    most = 1 << 30
+
+
+def test_what_is_dropped_goes_in_small_steps(access, steps):
+    access.migrate("fts5", MANY)
+    texts = [(number, "hello " * 40) for number in range(2000)]
+    access.apply(lambda writer: writer.run_many("INSERT INTO fts5_t3 VALUES (?, ?)", texts))
+    access.apply(lambda writer: writer.run_many("INSERT INTO messages_fts (rowid, text) VALUES (?, ?)", texts))
+    steps.clear()
+
+    access.drop("fts5")
+    while access.clear_dropped(budget_s=0.01):
+        continue
+
+    assert _tables(access).isdisjoint({"messages_fts", "fts5_t3"})
+    assert not [name for name in _tables(access) if name.startswith("dropped")]
+    assert len(steps) > 40
+    assert max(steps) <= 120
+
+
+@pytest.mark.parametrize("most", range(4))
+def test_a_drop_that_was_killed_is_gone_on_with(store, access, steps, most):
+    lineage_id = _fill(store)
+    access.migrate("fts5", MANY)
+    steps.most = len(steps) + most
+    with pytest.raises(StoreStopped):
+        access.drop("fts5")
+    steps.most = Steps.most
+
+    assert access.plugins() == (("fts5", 2),)
+    assert access.drop("fts5")
+    access.migrate("fts5", MANY)
+
+    assert access.plugins() == (("fts5", 2),)
+    assert store.integrity() == []
+    assert len(store.messages(lineage_id, ALL)) == 2
+
+
 # ------------------------------------------------------------------ the janitor
 
 
@@ -319,6 +387,7 @@ def test_one_of_several_is_elected_and_the_next_one_when_it_leaves(store):
 
 HOLDER = """
 import sys
+from hermes_core.storage.sqlite.database import Database
 from hermes_core.storage.sqlite.janitor import Janitor
 janitor = Janitor(sys.argv[1], lambda: 0, ())
 print(janitor.elect(), flush=True)

@@ -157,8 +157,7 @@ class PluginTables:
         tables = _names(self._row(plugin)[2])
         if not tables:
             return False
-        dropping.unlist(self._database, tables, busy_timeout_s=self._busy_timeout_s)
-        self._database.apply(dropping.put_aside(plugin, tables))
+        dropping.drop(self._database, plugin, tables, busy_timeout_s=self._busy_timeout_s)
         return True
 
     def clear_dropped(self, *, budget_s: float) -> int:

@@ -2,7 +2,8 @@
 
 Dropping a table takes as long as it has pages, and a virtual table whose own settings are damaged cannot be opened, and
 so not be dropped. Therefore virtual tables are taken out of the schema by hand, which leaves the ordinary tables that
-they keep their data in. These get a name of their own in one short transaction; their rows are deleted a few at a time.
+they keep their data in. These get names of their own, a few in a transaction; their rows are deleted a few at a time.
+Who dies on the way leaves a plugin that is listed and misses tables: dropping it again goes on with the rest.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from hermes_core.storage.sqlite.database import Database
     from hermes_core.storage.sqlite.transaction import Transaction
 
-__all__ = ["PREFIX", "clear", "put_aside", "unlist"]
+__all__ = ["PREFIX", "clear", "drop", "unlist"]
 
 PREFIX = "dropped_"
 """Tables so named are to be deleted; no plugin may have that name."""
 ROWS_OF_STEP = 100
 """A row of an index is a page or so."""
+TABLES_OF_STEP = 4
+"""To give a table another name takes a millisecond: SQLite reads the whole schema for it."""
 
 FORGET = "DELETE FROM plugin_schema WHERE plugin = ?"
 IS_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
@@ -83,8 +86,19 @@ def _unlist(connection: Connection, tables: Sequence[str]) -> None:
         raise
 
 
-def put_aside(plugin: str, tables: Sequence[str]) -> Callable[[Transaction], None]:
-    """Work that forgets a plugin and gives its tables, none of them virtual, the name of what is to be deleted."""
+def drop(database: Database, plugin: str, tables: Sequence[str], *, busy_timeout_s: float) -> None:
+    """Take the tables of a plugin out of sight, then forget the plugin, in short transactions.
+
+    :raises StoreBusy: another process kept the store locked for too long. :raises StorageError: it could not be done.
+    """
+    unlist(database, tables, busy_timeout_s=busy_timeout_s)
+    for start in range(0, len(tables), TABLES_OF_STEP):
+        database.apply(_put_aside(tables[start : start + TABLES_OF_STEP]))
+    database.apply(lambda tx: tx.run(FORGET, (plugin,)))
+
+
+def _put_aside(tables: Sequence[str]) -> Callable[[Transaction], None]:
+    """Work that gives tables, none of them virtual, the name of what is to be deleted."""
 
     def work(tx: Transaction) -> None:
         for number, name in enumerate(tables):
@@ -92,7 +106,6 @@ def put_aside(plugin: str, tables: Sequence[str]) -> Callable[[Transaction], Non
                 # The number of the schema grows with each change of it, so no name was there before.
                 version = cast("tuple[int]", tx.one(SCHEMA_VERSION))[0]
                 tx.run(f"ALTER TABLE {_quoted(name)} RENAME TO {PREFIX}{version}_{number}")
-        tx.run(FORGET, (plugin,))
 
     return work
 
