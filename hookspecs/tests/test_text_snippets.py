@@ -34,6 +34,11 @@ def test_hits_are_marked(text, typed, shown):
     assert _shown(text, typed) == shown
 
 
+@pytest.mark.parametrize("text", ["a needle 数据库", "数据库 needle \t数据库", "数据库needle"])
+def test_blanks_that_folding_takes_out_are_no_part_of_a_hit(text):
+    assert "[needle]" in _shown(text, "needle")
+
+
 def test_the_part_with_the_most_hits_is_shown():
     text = f"alpha {'filler ' * 40} alpha beta {'filler ' * 40}"
 

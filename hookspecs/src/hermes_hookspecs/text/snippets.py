@@ -33,8 +33,8 @@ def snippet(text: str, query: Node, *, width: int = 160) -> str:
     offset = _window(text, needles)
     part = text[offset : offset + _WINDOW]
     folded, origins = fold_with_origins(part)
-    spans = sorted((origins[start], _end(origins, end)) for leaf in needles for start, end in leaf.needle.spans(folded))
-    spans = _joined(spans)
+    found = sorted((origins[start], _end(origins, end)) for leaf in needles for start, end in leaf.needle.spans(folded))
+    spans = _joined((start, _without_blanks(part, start, end)) for start, end in found)
     start, end = _frame(part, spans, width)
     marked = _marked(part, start, end, spans)
     before = _ELLIPSIS if (start > 0 and part[:start].strip()) or offset > 0 else ""
@@ -63,6 +63,11 @@ def _end(origins: Sequence[int], end: int) -> int:
     while end < len(origins) - 1 and origins[end] == last:
         end += 1
     return origins[end]
+
+
+def _without_blanks(text: str, start: int, end: int) -> int:
+    """Return the end of a hit without the blanks that folding took out behind it."""
+    return start + max(1, len(text[start:end].rstrip()))
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
