@@ -170,6 +170,26 @@ def test_without_a_query_conversations_are_listed(run, say):
     assert len(out.splitlines()) == 1
 
 
+def test_a_list_without_conversations_says_so_on_stderr(run, say):
+    assert run("sessions search") == (0, "", "there are no such conversations\n")
+    say("alpha")
+    assert run("sessions search", "--source", "slack") == (0, "", "there are no such conversations\n")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_text_without_blanks_is_broken_where_lines_are_full_and_nothing_comes_in_between(run, say, width):
+    text = "数据库迁移的步骤是什么？先停止写入，备份文件，运行迁移脚本，核对行数，最后恢复服务。" * 3 + "then go on"
+    said = say(text)
+
+    out = run("sessions search", "--session", said.entry.session_id, width=width)[1]
+
+    lines = out.splitlines()
+    shown = [line for line in lines if "user> " in line or line.startswith(" " * 8)]
+    assert max(wcswidth(line) for line in lines) <= width
+    assert wcswidth(shown[0]) >= width - 2
+    assert "".join(line.strip() for line in shown).startswith(f"[1] user> {text}".replace("go on", "")[:-1])
+
+
 def test_filters_reach_the_search(run, say):
     say("alpha", "an answer with omega")
 

@@ -117,9 +117,14 @@ def _wrapped(paragraph: str, width: int) -> Iterator[str]:
             line = f"{line} {word}"
             used += 1 + size
             continue
+        rest = word
+        if line is not None and size > width and width - used > 2:
+            # It is broken anyway, so it begins here: most often a text without blanks.
+            head = _fitting(rest, width - used - 1)
+            line, rest = f"{line} {head}", rest[len(head) :]
+            size = display_width(rest)
         if line is not None:
             yield line.rstrip()
-        rest = word
         while size > width:
             head = _fitting(rest, width)
             yield head

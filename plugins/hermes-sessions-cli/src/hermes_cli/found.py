@@ -115,10 +115,13 @@ def _fitted(line: str, width: int | None) -> Iterator[str]:
     if width is None or display_width(line) <= width:
         yield line.rstrip()
         return
-    first, *others = wrap(line, width)
+    line = line.expandtabs(4)
+    first = wrap(line, width)[0]
     yield first
-    if others:
-        yield from (f"{_DEEP}{each}" for each in wrap(" ".join(others), width - len(_DEEP)))
+    # What follows has less room, so it is broken by itself.
+    rest = line[len(first) :].lstrip()
+    if rest:
+        yield from (f"{_DEEP}{each}" for each in wrap(rest, width - len(_DEEP)))
 
 
 def _more(count: int, where: str) -> Iterator[str]:

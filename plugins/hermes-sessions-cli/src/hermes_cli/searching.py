@@ -9,7 +9,7 @@ from hermes_cli.parser import usage_error
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import width_of
 from hermes_cli.times import counted
-from hermes_hookspecs.ports.search import DISCOVER
+from hermes_hookspecs.ports.search import BROWSE, DISCOVER
 
 if TYPE_CHECKING:
     from hermes_hookspecs.cli import CliCall
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["index_rebuild", "index_status", "index_verify", "run"]
 
 NOTHING_FOUND = 1
+_NOTHING = {DISCOVER: "nothing was found", BROWSE: "there are no such conversations"}
 _BUDGET_S = 10.0
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _NO_INDEX = "scan"
@@ -61,11 +62,10 @@ def run(call: CliCall) -> int:
         for line in found_lines(answer, full=bool(values["full"]), width=call.width):
             print(line, file=call.out)
     call.out.flush()
-    nothing = answer.mode == DISCOVER and not answer.results
-    said = [*(["nothing was found"] if nothing and not values["json"] else []), *([answer.note] if answer.note else [])]
-    for line in said:
+    said = "" if answer.results or values["json"] else _NOTHING.get(answer.mode, "")
+    for line in filter(None, (said, answer.note)):
         print(safe_line(line), file=call.err)
-    return NOTHING_FOUND if nothing else 0
+    return NOTHING_FOUND if answer.mode == DISCOVER and not answer.results else 0
 
 
 def index_status(call: CliCall) -> int:
