@@ -358,30 +358,3 @@ def test_a_redaction_at_the_door_reaches_the_index(tmp_path, site, monkeypatch):
 
         assert app.session_search("12345", role_filter=("user", "assistant", "tool")).results == ()
         assert len(app.session_search("[token]").results) == 1
-
-
-# ------------------------------------------------------------------ bad input
-
-HOSTILE = [
-    "x" * 10_000,
-    "鲸" * 10_000,
-    "a OR " * 3000 + "a",
-    "(" * 5000 + "a" + ")" * 5000,
-    "\x00\x07\x1b[31mred",
-    "\ud800",
-    r"^(a+)+$",
-    "'; DROP TABLE messages; --",
-    "NEAR(a b, 5)",
-    "content:secret",
-    "* * *",
-]
-
-
-@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_queries_get_a_clear_answer(tell, profile, query):
-    tell("a whale", "a red one")
-
-    answer, mistake = answer_or_mistake(profile, query, budget_s=5.0)
-
-    assert (10 < len(mistake) < 500 and mistake.isprintable()) if answer is None else answer.complete
-    assert len(profile.session_search("whale").results) == 1

@@ -60,6 +60,7 @@ def run(app):
         out, err = io.StringIO(), Terminal() if width else io.StringIO()
         module, _, name = command.run.partition(":")
         function = getattr(__import__(module, fromlist=[name]), name)
+        desk.store = app.store
         status = function(CliCall(app=desk, values=parse(command, tokens), out=out, err=err, width=width))
         return status, out.getvalue(), err.getvalue()
 
@@ -248,6 +249,21 @@ def test_a_damaged_index_is_told_and_rebuilt_with_progress(run):
 
 def test_a_sound_index_is_sound(run):
     assert run("search index verify", sources=[Sound()]) == (0, "the index is sound\n", "")
+
+
+def test_tables_of_an_index_can_be_dropped_by_the_name_of_its_plugin(run, app):
+    access = app.store.sqlite_access()
+    access.migrate("toy", ("CREATE TABLE toy_words (word TEXT)",))
+
+    with pytest.raises(ConfigError, match="no tables of 'other' to drop: there are those of toy"):
+        run("search index drop", "other")
+    status, out, err = run("search index drop", "toy")
+
+    assert (status, err) == (0, "")
+    assert "the tables of toy are deleted" in out
+    assert access.plugins() == ()
+    with pytest.raises(ConfigError, match="this store has no such tables"):
+        run("search index drop", "toy")
 
 
 def test_where_there_is_no_index_that_is_said_plainly(run):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import attrs
 
 from hermes_core.search.scan import ScanIndex
+from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.text.parsing import QueryError
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from hermes_hookspecs.principal import Principal
 
 __all__ = ["SafeIndex", "choose_index"]
+
+_MOST_SAID = 400
+"""Characters of a plugin's error that are passed on."""
 
 
 def choose_index(store: Store, sources: Sequence[SearchSource]) -> tuple[SearchIndex, Sequence[str]]:
@@ -32,10 +37,11 @@ def choose_index(store: Store, sources: Sequence[SearchSource]) -> tuple[SearchI
         try:
             return SafeIndex(source.open(store), ScanIndex(store)), notices
         except Exception as error:  # noqa: BLE001 - a plugin's index may fail in any way; history stays findable
-            _log("search index %r does not open: %s: %s", source.name, type(error).__name__, error)
-            notices.append(
-                f"the search index {source.name!r} cannot be used ({_short(error)}); search reads the rows one by one"
+            notice = (
+                f"the search index {source.name!r} cannot be used, so that rows are read one by one: {_short(error)}"
             )
+            logging.getLogger(__name__).info("%s", notice)  # INFO: at a terminal the notice itself is shown
+            notices.append(notice)
     return ScanIndex(store), notices
 
 
@@ -105,12 +111,12 @@ class SafeIndex:
 
 
 def _short(error: Exception) -> str:
-    """Return an error on one line."""
-    said = " ".join(str(error).split())[:200]
+    """Return an error on one line; those of ours speak for themselves."""
+    said = " ".join(str(error).split())[:_MOST_SAID]
+    if said and isinstance(error, HermesError):
+        return said
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _log(message: str, *values: object) -> None:
-    import logging
-
     logging.getLogger(__name__).warning(message, *values)

@@ -80,5 +80,12 @@ SEARCH_COMMANDS: Final = (
         run="hermes_cli.searching:index_verify",
         options=(_JSON,),
     ),
+    CliCommand(
+        path=("search", "index", "drop"),
+        summary="Delete the tables of an index: one of another version, or whose plugin is gone.",
+        run="hermes_cli.searching:index_drop",
+        arguments=(CliArgument(name="name", help="Name of the index's plugin: fts5."),),
+        details="Nothing is lost: what such tables hold is made anew from the messages.",
+    ),
 )
 """All of them, in the order of the help."""

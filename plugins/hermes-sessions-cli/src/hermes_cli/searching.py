@@ -14,11 +14,12 @@ from hermes_hookspecs.ports.search import BROWSE, DISCOVER
 if TYPE_CHECKING:
     from hermes_hookspecs.cli import CliCall
 
-__all__ = ["index_rebuild", "index_status", "index_verify", "run"]
+__all__ = ["index_drop", "index_rebuild", "index_status", "index_verify", "run"]
 
 NOTHING_FOUND = 1
 _NOTHING = {DISCOVER: "nothing was found", BROWSE: "there are no such conversations"}
 _BUDGET_S = 10.0
+_STEP_S = 0.25
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _NO_INDEX = "scan"
 """Name of what stands in where no index is installed, or none opens: it reads the rows one by one."""
@@ -127,6 +128,32 @@ def index_verify(call: CliCall) -> int:
         if not findings:
             print("the index is sound", file=call.out)
     return 1 if any(one.severity != "note" for one in findings) else 0
+
+
+def index_drop(call: CliCall) -> int:
+    """Delete the tables of an index, whether or not its plugin is there; status 1 where it has none.
+
+    :raises ConfigError: no plugin of that name has tables in this store.
+    """
+    from hermes_hookspecs.ports.sqlite import sqlite_access
+
+    name = _text(call.values["name"])
+    access = sqlite_access(call.app.store)
+    there = [] if access is None else [plugin for plugin, _version in access.plugins()]
+    if access is None or name not in there:
+        known = f"there are those of {', '.join(map(safe_line, there))}" if there else "this store has no such tables"
+        raise usage_error(f"no tables of {name!r} to drop: {known}", "name")
+    access.drop(name)
+    line = StatusLine(call.err, width_of(call.err))
+    try:
+        while left := access.clear_dropped(budget_s=_STEP_S):
+            line.show(f"deleting: {counted(left, 'table')} left …")
+    finally:
+        line.clear()
+    print(
+        f"the tables of {safe_line(name)} are deleted; if its plugin is there, a search makes them anew", file=call.out
+    )
+    return 0
 
 
 def _is_missing(call: CliCall, name: str, record: object) -> bool:

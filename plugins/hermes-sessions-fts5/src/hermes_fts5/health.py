@@ -86,7 +86,7 @@ def examine(access: SqliteAccess) -> Sequence[Finding]:
             with access.read() as reader:
                 return _compare(access, reader)
     except Damaged as damage:
-        text = f"the search index is damaged, messages are not: {damage}; `hermes sessions index rebuild` makes it anew"
+        text = f"the search index is damaged, messages are not: {damage}; `hermes search index rebuild` makes it anew"
         return (Finding(kind="search-index", subject=NAME, text=text, fixable=True, severity="error"),)
 
 
@@ -118,7 +118,7 @@ def _compare(access: SqliteAccess, reader: SqliteReader) -> Sequence[Finding]:
         Finding(
             kind="search-index",
             subject=NAME,
-            text=f"{count} rows {what}; `hermes sessions index rebuild` puts it right",
+            text=f"{count} rows {what}; `hermes search index rebuild` puts it right",
             fixable=True,
             severity="error",
         )

@@ -67,8 +67,9 @@ class Fts5Index:
         found = access.version(NAME)
         if found > len(STEPS):
             raise StoreRefused(
-                f"the search index of {store.location} is of version {found}, this plugin knows {len(STEPS)}: it was "
-                "not touched. Install the newer hermes-sessions-fts5 again, or remove the index with it"
+                f"it is of version {found}, this plugin knows {len(STEPS)}, and it was not touched. Install the newer "
+                "hermes-sessions-fts5 again; or, while no other program has the store open, let `hermes search index "
+                f"drop {NAME}` delete it, and it is made anew"
             )
         self._is_damaged = False
 
