@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes_hookspecs.testing.adapters import PlatformAdapterSuite as PlatformAdapterSuite
+    from hermes_hookspecs.testing.agent_suite import AgentSuite as AgentSuite
     from hermes_hookspecs.testing.agents import ScriptedAgent as ScriptedAgent
     from hermes_hookspecs.testing.attachments import AttachmentStoreSuite as AttachmentStoreSuite
     from hermes_hookspecs.testing.clock import FakeClock as FakeClock
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.testing.storage import StorageSuite as StorageSuite
 
 __all__ = [
+    "AgentSuite",
     "AttachmentStoreSuite",
     "CompressionSuite",
     "ContextProviderSuite",
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "AgentSuite": "agent_suite",
     "AttachmentStoreSuite": "attachments",
     "CompressionSuite": "compression",
     "ContextProviderSuite": "providers",
@@ -83,6 +86,8 @@ def _rewrite_asserts() -> None:
         return
     rooms = (
         "adapters",
+        "agent_suite",
+        "agent_tools",
         "agreement",
         "attachments",
         "completeness",
