@@ -1,8 +1,13 @@
-"""The suite of every plugin, and the agent in a whole turn."""
+"""The suite of every plugin, that of agents, and the agent in a whole turn."""
 
 from __future__ import annotations
 
+import pytest
+from hermes_shout.agent import ShoutAgent
+
 from hermes_core import SessionSource, open_app
+from hermes_hookspecs.testing.agent_stage import Alone
+from hermes_hookspecs.testing.agent_suite import AgentSuite
 from hermes_hookspecs.testing.plugins import PluginSuite
 
 
@@ -18,3 +23,11 @@ def test_an_answer_is_louder_than_its_question(tmp_path):
         result = app.ask("hello", source, agent="shout")
 
     assert result.text == "HELLO!"
+
+
+class TestShoutAgent(AgentSuite):
+    asks_model = calls_tools = False
+
+    @pytest.fixture
+    def stage(self):
+        return Alone(lambda: ShoutAgent("!"))
