@@ -1,9 +1,9 @@
 """What becomes of the messages of a turn that died: they are tried again, or their sender is told.
 
-A retry is bounded, and never blind: it happens only where every call without a result may be repeated, and at most
-``gateway.recovery_attempts`` times. Otherwise the conversation waits for its user, with a notice that stands in the
-answer's own place of the outbox, so that there is one outcome per message. Messages whose sender waited in the same
-process died with it: nobody is there to be answered.
+A retry is bounded, and never blind: it happens only where every call without a result may be repeated, or was never
+made since nobody had allowed it, and at most ``gateway.recovery_attempts`` times. Otherwise the conversation waits for
+its user, with a notice that stands in the answer's own place of the outbox, so that there is one outcome per message.
+Messages whose sender waited in the same process died with it: nobody is there to be answered.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hermes_hookspecs.approvals import APPROVED
 from hermes_hookspecs.inbox import CLAIMED
 from hermes_hookspecs.messages import KIND_RECOVERY, USER, MessageDraft, preview_of
 from hermes_hookspecs.outbox import NOTICE, DeliveryDraft, delivery_key
@@ -65,14 +66,30 @@ def dead_turn(reader: StoreReader, lineage_id: LineageId, recovery_attempts: int
     found = [reader.inbox_item(inbox_id) for inbox_id in turn.inbox_ids]
     # What was steered into the turn is in its transcript and done; it is not claimed any more.
     items = tuple(item for item in found if item is not None and item.status == CLAIMED)
-    verdict = verdict_on(turn, items, reader.open_calls(lineage_id), recovery_attempts)
+    verdict = verdict_on(turn, items, _made(reader, turn), recovery_attempts)
     return DeadTurn(turn=turn, items=items, verdict=verdict)
+
+
+def _made(reader: StoreReader, turn: Turn) -> Sequence[ToolCall]:
+    """Return the calls without a result that may have run: not those for which a person was asked, and had not agreed.
+
+    Behind the end of its turn nobody can agree any more.
+    """
+    calls = reader.open_calls(turn.lineage_id)
+    if all(call.effect in REPEATABLE for call in calls):
+        return calls
+    asked = reader.approvals(turn_id=turn.id)
+    waited = {one.call_id for one in asked if one.status != APPROVED}
+    return [call for call in calls if call.id not in waited]
 
 
 def verdict_on(
     turn: Turn, items: Sequence[InboxItem], open_calls: Sequence[ToolCall], recovery_attempts: int
 ) -> Verdict:
-    """Return what becomes of the messages of a turn that will not end by itself."""
+    """Return what becomes of the messages of a turn that will not end by itself.
+
+    :param open_calls: without a result, as far as they may have run.
+    """
     owed = [item for item in items if item.waiter is None]
     if not owed:
         return Verdict()

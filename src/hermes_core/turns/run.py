@@ -233,7 +233,7 @@ class TurnRun:
         """
         now = self._clock.now()
         closing = MessageDraft(role=ASSISTANT, content=closing_text(outcome, reason), timestamp=now, kind=KIND_CLOSING)
-        verdict = self._answering.broken_off(self._turn, outcome, tuple(self._open.values()))
+        verdict = self._answering.broken_off(self._turn, outcome, self._may_have_run())
         operation = Finish(
             fence=self._fence,
             outcome=outcome,
@@ -251,6 +251,11 @@ class TurnRun:
             await self._keep_records()
         finally:
             self._tell(outcome, reason)
+
+    def _may_have_run(self) -> tuple[ToolCall, ...]:
+        """Return the calls without a result, but for those that nobody has allowed."""
+        approvals = self._approvals
+        return tuple(call for call in self._open.values() if approvals is None or not approvals.held_back(call.id))
 
     async def _end_with(self, operation: Finish) -> None:
         """Write the end; where what the turn brought along cannot be stored, its closing row alone.
