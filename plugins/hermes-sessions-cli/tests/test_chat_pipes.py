@@ -41,6 +41,28 @@ def test_one_shot_with_resume_appends_to_that_session(script):
     assert (row["session_id"], row["message_count"]) == (session_id, 4)
 
 
+def test_where_no_agent_with_a_model_is_configured_one_line_on_stderr_says_how(script):
+    asked = script("-q", "hello", "--json")
+    piped = script(stdin="/status\n/status\n")
+
+    for ran in (asked, piped):
+        assert ran.status == 0
+        assert ran.err.startswith("hermes: to talk with a model, write [plugins.openai] model = ")
+        assert ran.err.count("\n") == 1, "it is said once, on one line"
+    assert json.loads(asked.out)["outcome"] == "done"
+
+
+def test_nothing_is_said_of_models_where_one_is_configured_or_an_agent_was_chosen(script, tmp_path):
+    chosen = script("-q", "/status", "--agent", "recall")
+    (tmp_path / "home" / "config.toml").write_text(
+        '[plugins.openai]\nmodel = "small"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    configured = script("-q", "/status")
+
+    assert (chosen.status, chosen.err) == (0, "")
+    assert (configured.status, configured.err) == (0, "")
+
+
 def test_a_locale_without_utf_8_prints_and_exports_all_the_same(script):
     env = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
 

@@ -85,6 +85,18 @@ def test_leaving_without_a_word_leaves_no_session(chat, script):
     assert listed(script) == []
 
 
+def test_a_chat_without_a_model_begins_with_one_line_that_says_how_to_configure_one(chat, script):
+    terminal = chat(columns=300).ready()
+
+    said = [line for line in plain(terminal.shown).splitlines() if "model" in line]
+    terminal.send("hello\r").ready().send("\x04")
+
+    assert terminal.end() == 0
+    assert len(said) == 1
+    assert said[0].startswith("hermes: to talk with a model, write [plugins.openai] model = ")
+    assert plain(terminal.shown).count("to talk with a model") == 1
+
+
 def test_each_start_is_a_new_session_and_continue_takes_the_terminals_own(chat, script):
     for question in ("one", "two"):
         terminal = chat("--agent", "echo").ready()

@@ -261,7 +261,7 @@ def test_the_default_agent_is_the_one_that_answers(script):
 
 def test_a_plugin_that_fails_is_told_once_by_the_list_and_in_one_line_elsewhere(script, broken):
     table = script("plugins", "list", env=broken)
-    asked = script("-q", "hello", env=broken)
+    asked = script("-q", "hello", "--agent", "echo", env=broken)
 
     assert (table.status, table.err) == (0, "")
     assert table.out.count("no tea today") == 1

@@ -39,6 +39,7 @@ def run(call: CliCall) -> int:
         from hermes_cli.interactive import talk
 
         return talk(conversation, call)
+    conversation.tell_setup()
     if question is not None:
         return _ask_once(conversation, call, question)
     return _answer_lines(conversation)

@@ -174,6 +174,11 @@ class Conversation:
             self.complain(str(error))
             return Said(False, status=error.exit_code)
 
+    def tell_setup(self) -> None:
+        """Say in one line how to configure an agent with a model, where the one without answers because nobody did."""
+        if line := self.app.agent_setup():
+            self.complain(line)
+
     def complain(self, text: str) -> None:
         """Print one line about what went wrong to stderr."""
         self.status.clear()

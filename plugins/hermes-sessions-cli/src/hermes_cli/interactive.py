@@ -29,6 +29,7 @@ def talk(conversation: Conversation, call: CliCall) -> int:
 
     conversation.status.follow(width_of(call.err))
     print("Hermes. /help shows the commands, Ctrl-D leaves.", file=call.err, flush=True)
+    conversation.tell_setup()
     session = _prompt_session(conversation, call)
     with interrupts_win():
         asyncio.run(_talk(conversation, call, session))
