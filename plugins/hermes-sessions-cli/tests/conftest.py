@@ -147,10 +147,13 @@ TOYS = '''
 from __future__ import annotations
 
 import asyncio
+import json
 
 from hermes_hookspecs import hookimpl
 from hermes_hookspecs.messages import ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult
+from hermes_hookspecs.toolbox import AskedCall, Toolbox
+from hermes_hookspecs.tools import tool
 
 
 class Raising:
@@ -183,16 +186,41 @@ class Pieces:
         yield AssistantStep(content="It is blue.")
 
 
+@tool(effect="write", dangerous=True)
+def remove(path: str) -> str:
+    """Remove a file.
+
+    :param path: which one.
+    """
+    return f"{path} is gone"
+
+
+class Asking:
+    """Calls its dangerous tool once for each word, and answers with what came of it."""
+
+    name, model = "toy-asking", None
+
+    async def run(self, turn):
+        box = Toolbox(turn, {"remove": remove})
+        words = turn.text.split()
+        for word in words:
+            calls = box.calls([AskedCall(name="remove", arguments=json.dumps({"path": word}))])
+            yield AssistantStep(tool_calls=calls)
+            async for result in box.run(calls):
+                yield result
+                yield AssistantStep(content=f"told: {result.content}")
+
+
 class ToyPlugin:
     @hookimpl
     def hermes_agents(self):
-        return [Raising(), Waiting(), Pieces()]
+        return [Raising(), Waiting(), Pieces(), Asking()]
 '''
 
 
 @pytest.fixture
 def toys(tmp_path):
-    """Return variables with which the script finds the agents ``toy-raising``, ``toy-waiting`` and ``toy-pieces``."""
+    """Return variables with which the script finds the agents of :data:`TOYS`: ``toy-raising``, ``toy-asking``, ..."""
     folder = tmp_path / "toys"
     info = folder / "hermes_toys-0.1.dist-info"
     info.mkdir(parents=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from typing import TextIO, TypeVar
 
+    from hermes_cli.approving import Approver
     from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.app import App, TurnResult
     from hermes_hookspecs.sessions import Lineage, SessionEntry
@@ -112,6 +113,8 @@ class Conversation:
         self._out = out
         self._err = err
         self.status = StatusLine(err)
+        self.approver: Approver | None = None
+        """Who asks for approval of dangerous calls; ``None`` where nobody can be asked: they are refused, in words."""
 
     # what is shown
     def resume(self, reference: str) -> SessionEntry:
@@ -246,14 +249,15 @@ class Conversation:
                 on_event=printer.event if answer else None,
                 on_wait=self._waiting,
                 attachments=attachments,
+                on_approval=None if self.approver is None else self.approver.take,
             )
         except BaseException:
-            await _ended(ticker)
+            await self._quiet(ticker)
             with suppress(OSError):  # a broken output must not hide why the turn ended
                 self.status.clear()
                 printer.finish(None)
             raise
-        await _ended(ticker)
+        await self._quiet(ticker)
         self.status.clear()
         self.entry = result.entry
         if answer:
@@ -261,6 +265,12 @@ class Conversation:
         if result.turn.outcome != DONE:
             self.complain(f"the answer {result.turn.outcome}: {result.turn.reason}".rstrip(": "))
         return Said(result.turn.outcome == DONE, result)
+
+    async def _quiet(self, ticker: asyncio.Task[None] | None) -> None:
+        """End what writes to the terminal on behalf of a turn."""
+        await _ended(ticker)
+        if self.approver is not None:
+            await self.approver.end()
 
     def _waiting(self, who: str) -> None:
         with suppress(OSError):  # called from inside the turn, which has no part in our streams
@@ -283,7 +293,7 @@ class Conversation:
         began = monotonic()
         await asyncio.sleep(_PATIENCE_S)
         while True:
-            if not printer.writing:
+            if not (printer.writing or (self.approver is not None and self.approver.is_asking)):
                 label, seconds = printer.label or "thinking", f"{monotonic() - began:.0f} s"
                 if self._waits(label):  # who it is may be long: what to do stands before it
                     whom = label.removeprefix(_WAITING)

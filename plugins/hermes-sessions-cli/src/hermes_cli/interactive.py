@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from hermes_cli.approving import QUESTION, Approver
 from hermes_cli.conversation import Leave, interrupts_win, stoppable
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import is_terminal, width_of
 from hermes_hookspecs.errors import LeaseBusy, StoreBusy
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from typing import TextIO
+
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
     from hermes_cli.conversation import Conversation
@@ -31,6 +37,14 @@ def talk(conversation: Conversation, call: CliCall) -> int:
     print("Hermes. /help shows the commands, Ctrl-D leaves.", file=call.err, flush=True)
     conversation.tell_setup()
     session = _prompt_session(conversation, call)
+    conversation.approver = Approver(
+        conversation.app,
+        conversation.source,
+        ask=_approval_prompt(call),
+        err=call.err,
+        status=conversation.status,
+        width=width_of(call.err) or 80,
+    )
     with interrupts_win():
         asyncio.run(_talk(conversation, call, session))
     _farewell(conversation, call)
@@ -85,15 +99,47 @@ def _prompt_session(conversation: Conversation, call: CliCall) -> PromptSession[
 
     commands = conversation.app.commands(conversation.source.platform)
     words = sorted({f"/{command.name}" for command in commands} | {"/quit"})
-    out = call.out if is_terminal(call.out) else call.err  # `hermes > answers.txt` still prompts
     return PromptSession(
         completer=WordCompleter(words, sentence=True),
         complete_while_typing=False,
         key_bindings=_keys(),
         multiline=True,
-        output=create_output(stdout=out),
+        output=create_output(stdout=_screen(call)),
         enable_history_search=True,
     )
+
+
+def _screen(call: CliCall) -> TextIO:
+    """Return the stream that the person sees: ``hermes > answers.txt`` still prompts."""
+    return call.out if is_terminal(call.out) else call.err
+
+
+def _approval_prompt(call: CliCall) -> Callable[[], Awaitable[str]]:
+    """Return a function that asks for one line; Ctrl-C at it is an answer and stops no turn."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.output import create_output
+
+    session: PromptSession[str] = PromptSession(output=create_output(stdout=_screen(call)))
+
+    async def ask() -> str:
+        with _typed_ahead(session.app.input):
+            return await session.prompt_async(QUESTION, handle_sigint=False)  # a signal from outside stops the turn
+
+    return ask
+
+
+@contextmanager
+def _typed_ahead(keys: Input) -> Iterator[None]:
+    """Keep what was typed before a question from answering it: it waits for the next prompt."""
+    from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+
+    early = get_typeahead(keys)
+    with keys.raw_mode():  # so that a line without its end can be read, too
+        early += keys.read_keys()
+    try:
+        yield
+    finally:
+        store_typeahead(keys, early)
 
 
 def _keys() -> KeyBindings:
