@@ -113,6 +113,17 @@ class OversightDesk:
         """Return jobs, newest first."""
         return self._store.jobs(principal, lineage_id=lineage_id, running=running, limit=limit)
 
+    def job_state(self, job: Job) -> str:
+        """Return how a job stands, in words."""
+        if job.status != RUNNING:
+            return job.status
+        lives = holder_lives(job.holder)
+        if lives is False:
+            return "process is gone"
+        if lives is None:
+            return "unknown host"
+        return RUNNING if job.cancelled_at is None else "ending"
+
     def cancel_job(self, job_id: str, principal: Principal) -> Job:
         """Ask the process of a job to end it. Errors as the port says."""
         mine = self._store.jobs(principal, limit=_MOST_OPEN)

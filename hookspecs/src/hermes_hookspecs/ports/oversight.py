@@ -44,6 +44,13 @@ class Oversight(Protocol):
         """Return jobs, newest first."""
         ...
 
+    def job_state(self, job: Job) -> str:
+        """Return how a job stands, in words: its status, ``ending``, ``process is gone`` or ``unknown host``.
+
+        *Ending*: somebody has cancelled it. One whose process is gone is closed by whoever looks after the store next.
+        """
+        ...
+
     def cancel_job(self, job_id: str, principal: Principal) -> Job:
         """Ask the process of a job to end it; one whose process is gone is closed as lost at once.
 

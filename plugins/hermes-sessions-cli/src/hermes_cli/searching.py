@@ -8,7 +8,7 @@ from hermes_cli.answers import StatusLine
 from hermes_cli.parser import usage_error
 from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import width_of
-from hermes_cli.times import counted
+from hermes_cli.times import counted, moment
 from hermes_hookspecs.ports.search import BROWSE, DISCOVER
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ NOTHING_FOUND = 1
 _NOTHING = {DISCOVER: "nothing was found", BROWSE: "there are no such conversations"}
 _BUDGET_S = 10.0
 _STEP_S = 0.25
-_UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _NO_INDEX = "scan"
 """Name of what stands in where no index is installed, or none opens: it reads the rows one by one."""
 
@@ -45,8 +44,8 @@ def run(call: CliCall) -> int:
             sort=_text(values["sort"]) or "relevance",
             role_filter=_texts(values["role"]),
             source=_text(values["source"]) or None,
-            since=_moment(values["since"], "--since"),
-            until=_moment(values["until"], "--until"),
+            since=moment(values["since"], "--since"),
+            until=moment(values["until"], "--until"),
             detail="full" if values["full"] else "adaptive",
             budget_s=_BUDGET_S,
         )
@@ -181,24 +180,3 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-def _moment(value: object, option: str) -> int | None:
-    """Return UTC milliseconds of a date (``2026-09-01``, with a time or without, local) or an age (``7d``, ``12h``).
-
-    :raises ConfigError: it is neither.
-    """
-    if not isinstance(value, str):
-        return None
-    text = value.strip()
-    if text[:-1].isdecimal() and text[-1:] in _UNITS:
-        import time
-
-        return int(time.time() * 1000) - int(text[:-1]) * _UNITS[text[-1]] * 1000
-    from datetime import datetime
-
-    try:
-        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
-    except (ValueError, OverflowError, OSError) as error:
-        wanted = "a date like 2026-09-01 or 2026-09-01T14:00, or an age like 7d, 12h"
-        raise usage_error(f"option {option} wants {wanted}, not {value!r}", f"option {option}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hermes_cli.gateway_table import GATEWAY_COMMANDS, QUICK
+from hermes_cli.oversight_table import OVERSIGHT_COMMANDS, READERS
 from hermes_cli.search_table import SEARCH_COMMANDS
 from hermes_hookspecs.cli import CliArgument, CliCommand, CliOption
 
@@ -248,6 +249,7 @@ COMMANDS: Final = (
         options=(_JSON,),
         details="The copy is of one moment, checked, and of mode 0600; what is there already is never replaced.",
     ),
+    *OVERSIGHT_COMMANDS,
     *SEARCH_COMMANDS,
     *GATEWAY_COMMANDS,
     CliCommand(
@@ -277,5 +279,6 @@ LOAD_NO_PLUGINS: Final = frozenset(
     {("sessions", name) for name in ("list", "show", "export", "stats")}
     | {("routes", "list"), ("config", "show"), ("leases",), ("outbox", "list"), ("backup",)}
     | QUICK
+    | READERS
 )
 """Paths of the quick commands: they read, and nothing else."""

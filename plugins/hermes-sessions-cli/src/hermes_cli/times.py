@@ -1,12 +1,13 @@
-"""Points in time, sizes and numbers of things, as people read them."""
+"""Points in time, sizes and numbers of things, as people read and write them."""
 
 from __future__ import annotations
 
 import time
 
-__all__ = ["ago", "counted", "local_time", "size_text", "until", "utc_time"]
+__all__ = ["ago", "counted", "local_time", "moment", "size_text", "took_text", "until", "utc_time"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_UNITS = {"m": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
 
 
 def _stamp(at_ms: int, form: str, *, local: bool) -> str:
@@ -71,3 +72,37 @@ def size_text(size: int | None) -> str:
         if amount < 1024:
             return f"{amount:.1f} {unit}"
     return f"{amount / 1024:.1f} TiB"
+
+
+def took_text(duration_ms: int | None) -> str:
+    """Return how long something took: ``12 ms``, ``3.4 s``, ``5 min``, ``3.5 h``; ``-`` for ``None``."""
+    if duration_ms is None:
+        return "-"
+    if duration_ms < 1000:
+        return f"{duration_ms} ms"
+    seconds = duration_ms / 1000
+    if seconds < 10 * _MINUTE:
+        return f"{seconds:.1f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+def moment(value: object, option: str) -> int | None:
+    """Return UTC milliseconds of a date (``2026-09-01``, with a time or without, local) or an age (``7d``, ``12h``).
+
+    :param value: of an option; ``None`` where it was not given.
+    :raises ConfigError: it is neither.
+    """
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if text[:-1].isdecimal() and text[-1:] in _UNITS:
+        return int(time.time() * 1000) - int(text[:-1]) * _UNITS[text[-1]] * 1000
+    from datetime import datetime
+
+    try:
+        return int(datetime.fromisoformat(text).astimezone().timestamp() * 1000)
+    except (ValueError, OverflowError, OSError) as error:
+        from hermes_cli.parser import usage_error
+
+        wanted = "a date like 2026-09-01 or 2026-09-01T14:00, or an age like 7d, 12h"
+        raise usage_error(f"option {option} wants {wanted}, not {value!r}", f"option {option}") from error
