@@ -16,12 +16,14 @@ from fault_harness.facts import (
     MessageRow,
     PartRow,
     Sending,
+    SessionRow,
     TurnRow,
     Window,
 )
 from fault_harness.rules import RULES, check
 
 DEAD, ALIVE, WAITER = 1, 2, 3
+"""Processes. Lineage L1 has seen most of what can happen; L2 was compressed once, by hand."""
 
 INBOX = (
     InboxRow(id=1, names=("a1/0.1",), text="#0.1"),
@@ -32,6 +34,7 @@ INBOX = (
     InboxRow(id=6, key="tty", entrance="cli", text="#tty0.1", waits_here=True, waiter_pid=WAITER),
     InboxRow(id=7, key="tty", entrance="cli", text="#tty0.2", waits_here=True, waiter_pid=DEAD, status="pending"),
     InboxRow(id=8, names=("a1/0.6",), text="#0.6"),
+    InboxRow(id=10, key="two", lineage="L2", names=("a2/0.1",), text="/compress", kind="control"),
 )
 TURNS = (
     TurnRow(number=1, id="T1", token=1, inbox_ids=(1,), outcome="interrupted"),
@@ -39,6 +42,8 @@ TURNS = (
     TurnRow(number=3, id="T3", token=4, inbox_ids=(3,), outcome="interrupted"),
     TurnRow(number=4, id="T4", token=6, inbox_ids=(6,)),
     TurnRow(number=5, id="T5", token=7, inbox_ids=(8,), outcome="stopped"),
+    TurnRow(number=9, id="U1", lineage="L2", session="P1", token=1),
+    TurnRow(number=10, id="U2", lineage="L2", session="P2", token=2),
 )
 MESSAGES = (
     MessageRow(id=1, turn=1, role="user", inbox_id=1),
@@ -54,6 +59,14 @@ MESSAGES = (
     MessageRow(id=11, turn=4, role="user", inbox_id=6),
     MessageRow(id=12, turn=4, role="assistant"),
     MessageRow(id=13, turn=5, role="user", inbox_id=8),
+    MessageRow(id=20, lineage="L2", session="P1", turn=9, role="user"),
+    MessageRow(id=21, lineage="L2", session="P1", turn=9, role="assistant"),
+    MessageRow(id=22, lineage="L2", session="P2", turn=10, role="system", kind="summary"),
+)
+SESSIONS = (
+    SessionRow(id="S1"),
+    SessionRow(id="P1", lineage="L2", is_ended=True, end_reason="compression", rows=2),
+    SessionRow(id="P2", lineage="L2", parent="P1", kept_from=21),
 )
 DELIVERIES = (
     DeliveryRow(
@@ -66,6 +79,7 @@ DELIVERIES = (
     ),
     DeliveryRow(id=2, key="k3", inbox_id=3, turn="T3", kind="notice", parts=(PartRow(index=0, key="k3-0"),)),
     DeliveryRow(id=3, key="k5", inbox_id=5, kind="reply", parts=(PartRow(index=0, key="k5-0"),)),
+    DeliveryRow(id=10, key="k6", address="chatA:c", inbox_id=10, kind="reply", parts=(PartRow(index=0, key="k6-0"),)),
 )
 SENDINGS = (
     Sending(pid=DEAD, key="k1-0", address="chatA:a"),
@@ -73,13 +87,15 @@ SENDINGS = (
     Sending(pid=ALIVE, key="k1-1", address="chatA:a", index=1, is_marked=True),
     Sending(pid=ALIVE, key="k3-0", address="chatA:a"),
     Sending(pid=ALIVE, key="k5-0", address="chatA:a"),
+    Sending(pid=ALIVE, key="k6-0", address="chatA:c"),
 )
 GOOD = Facts(
     inbox=INBOX,
     turns=TURNS,
     messages=MESSAGES,
     deliveries=DELIVERIES,
-    lineages=(LineageRow(id="L1", token=8),),
+    lineages=(LineageRow(id="L1", token=8, rows=13), LineageRow(id="L2", token=2, tip="P2", rows=3)),
+    sessions=SESSIONS,
     acks=(Ack(name="a1/0.1"), Ack(name="a1/0.1"), Ack(name="a1/0.5")),
     asks=(Ask(name="#tty0.1", turn="T4", text="answer to #tty0.1"),),
     cursors=((0, 6),),
@@ -145,6 +161,21 @@ BROKEN = {
     ],
     "a cursor is never ahead": [attrs.evolve(GOOD, cursors=((0, 7),))],
     "the file is sound": [attrs.evolve(GOOD, damage=("row 3 missing from index x",))],
+    "a lineage goes on in one session": [
+        _with("lineages", 1, tip="P9"),
+        _with("lineages", 1, tip="P1"),
+        _with("sessions", 1, is_ended=False),
+        _and("sessions", SessionRow(id="S9")),
+    ],
+    "a child has its summary": [
+        _without("messages", -1),
+        _with("messages", -1, session="S1"),
+        _with("sessions", 2, kept_from=1),
+        _with("sessions", 2, kept_from=None),
+    ],
+    "no row is lost by a compression": [_without("messages", -3), _with("sessions", 1, rows=1)],
+    "a session has one child": [_and("sessions", SessionRow(id="P3", lineage="L2", parent="P1", kept_from=21))],
+    "a command compresses once": [_with("inbox", -1, text="/new"), _with("inbox", -1, lineage="L1")],
     "a message is stored once": [_and("inbox", InboxRow(id=9, names=("a1/0.1",), status="superseded"))],
     "a message has one outcome": [
         _and("deliveries", DeliveryRow(id=4, key="k2", inbox_id=2, parts=(PartRow(index=0, key="k2-0"),))),

@@ -23,6 +23,7 @@ FOUND_BY = {
     "no-owner": ("BROKEN a part is sent once", 12, 10),
     "blind-retry": ("BROKEN what may have happened is not repeated", 40, 0),
     "no-recovery": ("and nobody was told", 12, 0),
+    "half-compression": ("BROKEN a lineage goes on in one session", 12, 0),
 }
 """By which words a mutant is found out, how many kills that takes, and how many seconds the last processes get."""
 PROMISES = ("lost", "doubled", "interleaved")

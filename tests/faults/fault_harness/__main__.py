@@ -75,9 +75,11 @@ def _report(tally, facts, breaches, seconds):
     kinds = Counter(row.kind for row in facts.deliveries)
     states = Counter(row.status for row in facts.inbox)
     keys = Counter(sending.key for sending in facts.sendings)
+    parents = {one.parent for one in facts.sessions}
     print(f"{seconds:.0f} s, {tally.frozen} processes frozen and woken again")
     print(f"inbox: {_counts(states)}; acknowledged: {len(facts.acks)}")
     print(f"turns: {_counts(outcomes)}; tool effects: {len(facts.effects)}")
+    print(f"compressions: {_counts(Counter(one.end_reason for one in facts.sessions if one.id in parents))}")
     print(
         f"deliveries: {_counts(kinds)}; parts received: {len(keys)}, more than once: {sum(keys.values()) - len(keys)}"
     )

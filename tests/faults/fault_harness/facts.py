@@ -19,6 +19,7 @@ __all__ = [
     "MessageRow",
     "PartRow",
     "Sending",
+    "SessionRow",
     "TurnRow",
     "Window",
     "gather",
@@ -60,6 +61,7 @@ class MessageRow:
 
     id: int
     lineage: str = "L1"
+    session: str = "S1"
     turn: int | None
     role: str
     kind: str = ""
@@ -96,12 +98,30 @@ class DeliveryRow:
 
 @attrs.frozen(kw_only=True)
 class LineageRow:
-    """A lineage and its lease."""
+    """A lineage and its lease. ``tip``: the session that goes on. ``rows``: as many as it counts."""
 
     id: str
     token: int
+    tip: str = "S1"
+    rows: int | None = None
     is_held: bool = False
     active_turn: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SessionRow:
+    """A segment of a lineage. ``parent``: what it was made of. ``kept_from``: with which row its context begins.
+
+    ``rows``: as many as were counted when it was closed.
+    """
+
+    id: str
+    lineage: str = "L1"
+    parent: str | None = None
+    kept_from: int | None = None
+    is_ended: bool = False
+    end_reason: str | None = None
+    rows: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -175,6 +195,7 @@ class Facts:
     messages: tuple[MessageRow, ...] = ()
     deliveries: tuple[DeliveryRow, ...] = ()
     lineages: tuple[LineageRow, ...] = ()
+    sessions: tuple[SessionRow, ...] = ()
     acks: tuple[Ack, ...] = ()
     asks: tuple[Ask, ...] = ()
     cursors: tuple[tuple[int, int], ...] = ()
@@ -214,9 +235,24 @@ def gather(database, ledgers):
             messages=tuple(_messages(connection)),
             deliveries=tuple(_deliveries(connection)),
             lineages=tuple(
-                LineageRow(id=lineage, token=token, is_held=held is not None, active_turn=turn)
-                for lineage, token, held, turn in connection.execute(
-                    "SELECT id, lease_token, lease_holder, turn_id FROM lineages ORDER BY no"
+                LineageRow(id=lineage, token=token, tip=tip, rows=rows, is_held=held is not None, active_turn=turn)
+                for lineage, token, tip, rows, held, turn in connection.execute(
+                    "SELECT id, lease_token, tip, message_count, lease_holder, turn_id FROM lineages ORDER BY no"
+                )
+            ),
+            sessions=tuple(
+                SessionRow(
+                    id=session,
+                    lineage=lineage,
+                    parent=parent,
+                    kept_from=kept_from,
+                    is_ended=ended is not None,
+                    end_reason=reason,
+                    rows=rows,
+                )
+                for session, lineage, parent, kept_from, ended, reason, rows in connection.execute(
+                    "SELECT id, lineage_id, parent_session_id, kept_from, ended_at, end_reason, message_count "
+                    "FROM sessions ORDER BY no"
                 )
             ),
             acks=tuple(Ack(name=row["name"]) for row in ledgers.acks.rows()),
@@ -270,14 +306,15 @@ def _inbox(connection):
 
 def _messages(connection):
     sql = """
-        SELECT m.id, l.id, m.turn_no, m.role, m.kind, m.inbox_id, m.content, m.tool_calls, m.tool_call_id
+        SELECT m.id, l.id, m.session_id, m.turn_no, m.role, m.kind, m.inbox_id, m.content, m.tool_calls, m.tool_call_id
         FROM messages AS m JOIN lineages AS l ON l.no = m.lineage_no ORDER BY m.id
     """
-    for message, lineage, turn, role, kind, inbox_id, content, calls, call_id in connection.execute(sql):
+    for message, lineage, session, turn, role, kind, inbox_id, content, calls, call_id in connection.execute(sql):
         asked = json.loads(calls) if calls else ()
         yield MessageRow(
             id=message,
             lineage=lineage,
+            session=session,
             turn=turn,
             role=role,
             kind=kind or "",

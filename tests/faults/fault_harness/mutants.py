@@ -48,6 +48,12 @@ def _no_recovery():
     recovery.verdict_on = lambda *_: recovery.Verdict()
 
 
+def _half_compression():
+    """Make the child, and let the parent go on, too."""
+    compression = import_module("hermes_core.storage.sqlite.handlers.compression")
+    compression.CLOSE_PARENT += " AND 0"
+
+
 MUTANTS = {
     "no-fence": _no_fence,
     "no-dedupe": _no_dedupe,
@@ -56,6 +62,7 @@ MUTANTS = {
     "no-owner": _no_owner,
     "blind-retry": _blind_retry,
     "no-recovery": _no_recovery,
+    "half-compression": _half_compression,
 }
 """Name → what makes a process forget the rule; applied inside the process, before it opens the store."""
 
@@ -67,6 +74,7 @@ FOCUS = {
     "no-owner": ("deliver.sent", "deliver.claimed"),
     "blind-retry": ("step.stored",),
     "no-recovery": ("begin.stored", "step.stored", "result.stored"),
+    "half-compression": ("compress.stored", "group.begun"),
 }
 """Where to kill so that a mutant is found quickly."""
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import attrs
 
+from fault_harness import compressions
 from fault_harness.views import View, by_lineage
 
 __all__ = ["DOUBLED", "INTERLEAVED", "LOST", "RULES", "Breach", "check"]
@@ -369,6 +370,9 @@ RULES = (
     (LOST, whoever_waited_got_his_own_answer),
     (LOST, a_cursor_is_never_ahead),
     (LOST, the_file_is_sound),
+    (LOST, compressions.a_lineage_goes_on_in_one_session),
+    (LOST, compressions.a_child_has_its_summary),
+    (LOST, compressions.no_row_is_lost_by_a_compression),
     (DOUBLED, a_message_is_stored_once),
     (DOUBLED, a_message_has_one_outcome),
     (DOUBLED, a_message_is_tried_a_few_times),
@@ -378,6 +382,8 @@ RULES = (
     (DOUBLED, a_tool_runs_once),
     (DOUBLED, what_may_have_happened_is_not_repeated),
     (DOUBLED, a_turn_ends_once),
+    (DOUBLED, compressions.a_session_has_one_child),
+    (DOUBLED, compressions.a_command_compresses_once),
     (INTERLEAVED, rows_of_turns_are_not_mixed),
     (INTERLEAVED, tokens_only_grow),
     (INTERLEAVED, tokens_grow_for_a_reason),

@@ -17,7 +17,7 @@ SLOTS = 4
 _CHATS = {0: ("a1", "a2"), 1: ("a3", "a4"), 2: ("b1", "b2"), 3: ("b3", "b4")}
 _GROUPS = frozenset({"a3", "b3"})
 SHARED_CHATS = ("a4", "b4")
-"""Chats of different entrances that lead to one lineage, as does every terminal; nobody gives commands there."""
+"""Chats of different entrances that lead to one lineage, as does every terminal; nobody leaves or stops it."""
 
 _EFFECTS = ("read", "read", "read", "idempotent", "idempotent", "write")
 
@@ -55,6 +55,10 @@ def said(seed, slot, number):
         text = "/new"
     elif chat not in SHARED_CHATS and chance < 0.06:
         text = "/stop"
+    elif chance < 0.08:
+        text = "/compress"
+    elif chance < 0.09:
+        text = "/uncompress"
     return Said(name=f"{chat}/{slot}.{number}", text=text, source=source_of(chat, person))
 
 

@@ -26,6 +26,7 @@ SETTINGS = {
     "plugins.only": (),
     "routing.group_sessions_per_user": False,
     "turns.drain_s": 5,
+    "compression.hygiene_hard_message_limit": 30,
     "inbox.batch_window_s": 0.01,
     "inbox.max_waiting": 1000,
     "outbox.retry_first_s": 0.02,
