@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import (
+    agents,
     appends,
     contention,
     contexts,
@@ -46,6 +47,7 @@ _PARTS: dict[str, Callable[[Size, Peer | None], Iterator[Row]]] = {
     "search": search.run,
     "searchquality": searchquality.run,
     "contexts": contexts.run,
+    "agents": agents.run,
     "disk": disk.run,
     "gateway": gateway.run,
     "startup": startup.run,
