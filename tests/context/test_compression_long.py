@@ -60,8 +60,9 @@ def _faults(sent):
 
 
 @pytest.mark.slow
+@pytest.mark.law
 @pytest.mark.parametrize("backend", ["sqlite"])  # the other one copies its tables with every write
-def test_a_long_conversation_stays_legal_through_fifty_compressions(profile):
+def test_a_long_conversation_stays_legal_through_fifty_compressions(profile, record_property):
     app = profile(listens=False)
     store = app.store
     scene = Scene(store)
@@ -73,7 +74,7 @@ def test_a_long_conversation_stays_legal_through_fifty_compressions(profile):
     )
     entry = scene.enter()
     seen = 1
-    longest = 0
+    longest = prompts = 0
     for number in range(TURNS):
         begun = scene.ask(entry, f"question {number}: please look at src/f{number}.py")
         context = load_context(store, begun.session) if number % ASKED_EVERY == 0 else None
@@ -81,17 +82,20 @@ def test_a_long_conversation_stays_legal_through_fifty_compressions(profile):
             context = asyncio.run(compressor.before_load(fence_of(begun), context, Quiet()))
             sent = window_of(context.session, context.rows)
             longest = max(longest, len(sent))
+            prompts += 1
+            assert _faults(sent) == []
+            assert sent[-1].content.startswith(f"question {number}")
             if (count := scene.lineage(entry.lineage_id).segments) != seen:
                 seen = count
-                assert _faults(sent) == []
                 assert sent[0].role == USER
-                assert sent[-1].content.startswith(f"question {number}")
         drafts = _rows(number)
         scene.append(begun, *drafts[:-1])
         scene.finish(begun, drafts[-1])
 
     rows = store.messages(entry.lineage_id, ALL)
     segments = store.segments(entry.lineage_id, ALL)
+    counted = {"messages": len(rows), "compressions": len(segments) - 1, "legal prompts": prompts, "longest": longest}
+    record_property("long conversation", counted)
     assert len(rows) >= ROWS + COMPRESSIONS
     assert len(segments) - 1 >= COMPRESSIONS
     assert longest < LIMIT + 50

@@ -1,7 +1,8 @@
 """A plugin for pytest that runs the long form of every law: ``pytest -p long_laws``, see ``make laws``.
 
 Only tests of Hypothesis are left, each with at least as many examples as the environment variable ``HERMES_LAWS`` says
-(1000). Behind the results stands what a law has counted, if it has recorded that as a property.
+(1000), and those with the mark ``law``, which look at that variable themselves. Behind the results stands what a law
+has counted, if it has recorded that as a property.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep the laws, and let each have its examples."""
     least = int(os.environ.get(VARIABLE, "1000"))
     laws = [item for item in items if getattr(getattr(item, "obj", None), "is_hypothesis_test", False)]
-    kept = {*laws, *(item for item in items if item.parent in {law.parent for law in laws} and _counts(item))}
+    rooms = {law.parent for law in laws}
+    kept = {*laws, *(item for item in items if item.get_closest_marker("law"))}
+    kept |= {item for item in items if item.parent in rooms and _counts(item)}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
     for law in laws:
