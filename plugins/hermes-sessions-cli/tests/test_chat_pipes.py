@@ -47,7 +47,7 @@ def test_where_no_agent_with_a_model_is_configured_one_line_on_stderr_says_how(s
 
     for ran in (asked, piped):
         assert ran.status == 0
-        assert ran.err.startswith("hermes: to talk with a model, write [plugins.openai] model = ")
+        assert ran.err.startswith("hermes: for answers by a model, set [plugins.openai] model")
         assert ran.err.count("\n") == 1, "it is said once, on one line"
     assert json.loads(asked.out)["outcome"] == "done"
 

@@ -93,8 +93,8 @@ def test_a_chat_without_a_model_begins_with_one_line_that_says_how_to_configure_
 
     assert terminal.end() == 0
     assert len(said) == 1
-    assert said[0].startswith("hermes: to talk with a model, write [plugins.openai] model = ")
-    assert plain(terminal.shown).count("to talk with a model") == 1
+    assert said[0].startswith("hermes: for answers by a model, set [plugins.openai] model")
+    assert plain(terminal.shown).count("for answers by a model") == 1
 
 
 def test_each_start_is_a_new_session_and_continue_takes_the_terminals_own(chat, script):

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HOW_TO_CONFIGURE", "what_is_missing"]
 
-HOW_TO_CONFIGURE = (
-    'to talk with a model, write [plugins.openai] model = "..." into config.toml (and base_url for another endpoint '
-    "than OpenAI's), and put the key into OPENAI_API_KEY"
-)
+HOW_TO_CONFIGURE = "for answers by a model, set [plugins.openai] model in config.toml, and OPENAI_API_KEY"
 """One line: how the plugin becomes the agent."""
 
 
