@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from hermes_hookspecs.sockets import close_server
 from hermes_webhook.addresses import socket_of
-from hermes_webhook.sockets import close_server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from hermes_hookspecs.sockets import close_server
 from hermes_hookspecs.testing.fakes import ARRIVED_BUT_FAILED, BROKEN, OK, RATE_LIMITED, REJECTED, FakeSent
 from hermes_webhook.signing import SIGNATURE, TIMESTAMP, fault_of
-from hermes_webhook.sockets import close_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

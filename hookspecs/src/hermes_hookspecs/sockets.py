@@ -1,4 +1,4 @@
-"""Sockets that are closed without forgetting who is at the door."""
+"""Sockets of adapters that listen, closed without forgetting who is at the door."""
 
 from __future__ import annotations
 
