@@ -12,6 +12,7 @@ import pytest
 
 from hermes_core import SessionStore, build_session_key, open_app, repair_message_sequence
 from hermes_core.config.sections import SECTIONS
+from hermes_hookspecs.session_search import session_search
 from hermes_hookspecs.source import SessionSource
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -122,6 +123,8 @@ def test_the_functions_take_what_readers_of_the_original_give_them():
     assert list(inspect.signature(SessionStore.export_session).parameters) == ["self", "session_id", "lineage"]
     assert list(inspect.signature(build_session_key).parameters) == ["source", "policy"]
     assert list(inspect.signature(repair_message_sequence).parameters) == ["messages"]
+    search = list(inspect.signature(session_search.function).parameters)
+    assert search[1:8] == ["query", "session_id", "around_message_id", "window", "limit", "sort", "role_filter"]
 
 
 def test_a_source_has_the_fields_that_people_know():

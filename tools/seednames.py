@@ -98,6 +98,13 @@ NAMES: tuple[Name, ...] = (
         "Returns a copy instead of a count. Idempotent and monotone: an unanswered call gets a result, and rows merge "
         "within one turn only, so that the prompt's prefix never changes.",
     ),
+    Name(
+        "session_search(query, session_id, around_message_id, window, limit, sort, role_filter)",
+        API,
+        "hermes_hookspecs.session_search:session_search",
+        "A tool for a model, as the principal of its turn; people have `hermes sessions search`, programs "
+        "`App.session_search`. Times are UTC milliseconds. A mistake in a query is told, never zero hits.",
+    ),
     # tables
     *_columns(
         "sessions",
@@ -156,6 +163,7 @@ NAMES: tuple[Name, ...] = (
     Name("hermes --resume REF", COMMAND_LINE, "chat --resume", "Takes the unique beginning of an id, too."),
     Name("hermes --session REF", COMMAND_LINE, "chat --session"),
     Name("hermes sessions list", COMMAND_LINE, "sessions list", "One line a lineage, shown as its tip."),
+    Name("hermes sessions search", COMMAND_LINE, "sessions search", "The same query language on every entrance."),
     Name("hermes sessions rename", COMMAND_LINE, "sessions rename", "Any reference, resolved as everywhere."),
     Name("hermes sessions export", COMMAND_LINE, "sessions export", "A lineage in one piece."),
     Name("hermes sessions delete", COMMAND_LINE, "sessions delete", "The lineage; refused while a turn runs."),

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import apsw
 import pytest
 
 from hermes_core import open_app
+from hermes_core.search.history import SearchingHistory
+from hermes_hookspecs.ids import LineageId
 from hermes_hookspecs.inbox import MessageEvent
 from hermes_hookspecs.ports.platform import ServedEntrance
+from hermes_hookspecs.principal import operator
+from hermes_hookspecs.session_search import session_search
 from hermes_hookspecs.source import Entrance, SessionSource
 from hermes_hookspecs.testing.platform import RecordingSender
 
@@ -167,6 +173,17 @@ def hermes(home):
         return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def by_tool():
+    """Return a function that gives what the tool ``session_search`` answers a model of the operator's."""
+
+    def by_tool(app, **arguments):
+        history = SearchingHistory(app.store, lambda: app.search_index, operator(), LineageId("none"))
+        return json.loads(asyncio.run(session_search.call(arguments, SimpleNamespace(history=history))))
+
+    return by_tool
 
 
 @pytest.fixture

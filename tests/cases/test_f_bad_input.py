@@ -7,9 +7,6 @@ import json
 import pytest
 
 from hermes_core import open_app
-from hermes_core.search.service import SessionSearch
-from hermes_core.search.tool import session_search
-from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import SessionSource
 
 TEXTS = [
@@ -65,25 +62,21 @@ def profile(request, tmp_path_factory):
         yield app
 
 
-def _by_tool(profile, query):
-    return json.loads(session_search(SessionSearch(profile.store, profile.search_index, operator()), query=query))
-
-
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_and_not_taken_for_nothing_found(profile, name):
+def test_a_mistake_is_told_and_not_taken_for_nothing_found(profile, by_tool, name):
     query, said = MISTAKES[name]
 
     with pytest.raises(ValueError, match=said) as told:
         profile.session_search(query, budget_s=5.0)
-    by_tool = _by_tool(profile, query)
+    answer = by_tool(profile, query=query)
 
     assert 10 < len(str(told.value)) < 300
     assert str(told.value).isprintable()
-    assert (by_tool["success"], by_tool["error"]) == (False, str(told.value))
+    assert (answer["success"], answer["error"]) == (False, str(told.value))
 
 
 @pytest.mark.parametrize("name", TEXT)
-def test_what_is_no_mistake_is_text(profile, name):
+def test_what_is_no_mistake_is_text(profile, by_tool, name):
     query, text = TEXT[name]
 
     answer = profile.session_search(query, budget_s=5.0)
@@ -91,7 +84,7 @@ def test_what_is_no_mistake_is_text(profile, name):
     assert answer.complete
     if text is not None:
         assert [row.content for one in answer.results for row in one.messages if row.anchor] == [text]
-    assert _by_tool(profile, query)["success"]
+    assert by_tool(profile, query=query)["success"]
     assert len(profile.session_search("whale").results) == 1
     assert profile.store.integrity() == []
 

@@ -8,8 +8,6 @@ import json
 import pytest
 
 from hermes_core import open_app
-from hermes_core.search.service import SessionSearch
-from hermes_core.search.tool import session_search
 from hermes_hookspecs.errors import SessionError, SessionNotFound
 from hermes_hookspecs.ids import SessionKey
 from hermes_hookspecs.messages import TOOL, MessageDraft, ToolCall
@@ -182,16 +180,16 @@ def test_percent_and_underscore_are_no_wildcards(tell, found):
 
 
 @pytest.mark.parametrize("query", ["鲸鱼", "鲸鱼*", "鲸"])
-def test_all_surfaces_find_the_same(tell, profile, found, hermes, query):
+def test_all_surfaces_find_the_same(tell, profile, found, hermes, by_tool, query):
     """F07 · NousResearch/hermes-agent#90636."""
     tell("我看见鲸鱼了", "nothing of it")
 
     by_api = found(query)
-    by_tool = json.loads(session_search(SessionSearch(profile.store, profile.search_index, operator()), query=query))
+    by_model = by_tool(profile, query=query)
     by_script = hermes("sessions", "search", query, "--json", *([] if profile.is_indexed else ["--no-plugins"]))
 
     assert by_api == ["我看见鲸鱼了"]
-    assert len(by_tool["results"]) == 1
+    assert len(by_model["results"]) == 1
     assert by_script.status == 0, by_script.err
     rows = json.loads(by_script.out)
     assert len(rows["results"] if isinstance(rows, dict) else rows) == 1

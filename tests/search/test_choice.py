@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from threading import Barrier, Thread
 
 import pytest
@@ -10,8 +9,6 @@ import pytest
 from hermes_core.search.choice import choose_index
 from hermes_core.search.desk import SearchDesk
 from hermes_core.search.scan import ScanIndex
-from hermes_core.search.service import SessionSearch
-from hermes_core.search.tool import session_search
 from hermes_hookspecs.errors import StoreRefused
 from hermes_hookspecs.ports.search import SearchQuery
 from hermes_hookspecs.testing.scene import ALL, KEY
@@ -164,26 +161,3 @@ def test_the_index_is_opened_once_whoever_comes_first(store):
         thread.join(10)
 
     assert len(opened) == len(told) == 1
-
-
-def test_an_agent_gets_json_with_the_names_of_the_original(store, scene):
-    entry = scene.enter()
-    scene.talk(entry, "昨天的数据库迁移", "done")
-    search = SessionSearch(store, ScanIndex(store), ALL)
-
-    data = json.loads(session_search(search, query="数据库", role_filter="user, assistant", limit=50))
-
-    (found,) = data["results"]
-    assert (data["success"], data["mode"], data["query"], data["count"]) == (True, "discover", "数据库", 1)
-    assert (found["session_id"], found["matched_role"]) == (entry.session_id, "user")
-    assert found["snippet"] == "昨天的>>>数据库<<<迁移"
-    assert [row.get("anchor", False) for row in found["messages"]] == [True, False]
-    assert {"bookend_start", "bookend_end", "messages_before", "messages_after", "parent_session_id"} <= set(found)
-
-
-@pytest.mark.parametrize("fields", [{"query": '"open'}, {"session_id": "nobody"}, {"query": "x", "sort": "y"}])
-def test_a_mistake_of_an_agent_is_an_answer(store, fields):
-    data = json.loads(session_search(SessionSearch(store, ScanIndex(store), ALL), **fields))
-
-    assert data["success"] is False
-    assert len(data["error"]) > 10

@@ -164,7 +164,12 @@ def test_a_person_finds_in_private_what_was_said_in_private(secret, endpoint):
 
     app.ask("what is my pin?", dm(), agent=agent)
 
-    assert [one["text"] for one in found_by(endpoint)["found"]] == ["my pin is zebra"]
+    (found,) = found_by(endpoint)["results"]
+    assert found["snippet"] == "my pin is >>>zebra<<<"
+    assert [(row["role"], row["content"]) for row in found["messages"]] == [
+        ("user", "my pin is zebra"),
+        ("assistant", "I keep it."),
+    ]
 
 
 @pytest.mark.parametrize("who", ["ann", "bob"])
@@ -174,7 +179,7 @@ def test_a_shared_room_does_not_hear_what_was_said_in_private(secret, endpoint, 
 
     app.ask("quote what ann told you about her pin", room(who), agent=agent)
 
-    assert found_by(endpoint) == {"found": []}
+    assert found_by(endpoint)["results"] == []
 
 
 def test_somebody_else_does_not_find_it_in_private(secret, endpoint):
@@ -183,7 +188,7 @@ def test_somebody_else_does_not_find_it_in_private(secret, endpoint):
 
     app.ask("what is ann's pin?", dm("bob", "dm-bob"), agent=agent)
 
-    assert found_by(endpoint) == {"found": []}
+    assert found_by(endpoint)["results"] == []
 
 
 def test_the_list_of_conversations_is_as_private(secret, endpoint):
@@ -195,8 +200,8 @@ def test_the_list_of_conversations_is_as_private(secret, endpoint):
     app.new_session(dm())
     app.ask("what did I talk about?", dm(), agent=agent)
 
-    assert in_room == {"conversations": []}
-    assert [one["begins"] for one in found_by(endpoint)["conversations"]] == ["my pin is zebra"]
+    assert (in_room["mode"], in_room["results"]) == ("browse", [])
+    assert [one["preview"] for one in found_by(endpoint)["results"]] == ["my pin is zebra"]
 
 
 def test_a_tool_of_that_name_that_the_profile_has_is_taken_instead(opened, endpoint):

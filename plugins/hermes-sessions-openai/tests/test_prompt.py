@@ -7,8 +7,8 @@ import json
 import pytest
 
 from hermes_hookspecs.messages import ToolCall
+from hermes_hookspecs.session_search import session_search
 from hermes_openai.prompt import wire_messages, wire_tools
-from hermes_openai.session_search import session_search
 
 
 def test_every_role_has_its_form(row):
@@ -74,4 +74,4 @@ def test_a_tool_is_sent_with_its_schema():
     (sent,) = wire_tools([session_search])
 
     assert sent["function"]["name"] == "session_search"
-    assert list(sent["function"]["parameters"]["properties"]) == ["query", "limit"]
+    assert list(sent["function"]["parameters"]["properties"])[:3] == ["query", "session_id", "around_message_id"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_hookspecs.ports.search import SearchQuery
+from hermes_hookspecs.ports.search import RELEVANCE, SearchQuery
 from hermes_hookspecs.sessions import SessionFilter
 from hermes_hookspecs.text.parsing import MOST_CHARACTERS, MOST_WORDS, QueryError, parse
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.ids import LineageId, MessageId
     from hermes_hookspecs.messages import Message
-    from hermes_hookspecs.ports.search import SearchIndex
+    from hermes_hookspecs.ports.search import SearchAnswer, SearchIndex
     from hermes_hookspecs.ports.store import StoreReader
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import SessionSummary
@@ -55,6 +55,40 @@ class SearchingHistory:
         where = SessionFilter(archived=None, empty=False)
         summaries = self._store.summaries(self._principal, where=where, limit=limit + 1)
         return [one for one in summaries if one.lineage_id != self._own][:limit]
+
+    def session_search(
+        self,
+        query: str = "",
+        *,
+        session_id: str = "",
+        around_message_id: int | None = None,
+        window: int = 5,
+        limit: int = 3,
+        sort: str = RELEVANCE,
+        role_filter: Sequence[str] = (),
+        source: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        detail: str = "adaptive",
+    ) -> SearchAnswer:
+        """Find, look around, read or browse, on behalf of the turn's principal."""
+        from hermes_core.search.service import SearchRequest, SessionSearch
+
+        request = SearchRequest(
+            query=query,
+            session_id=session_id,
+            around_message_id=around_message_id,
+            window=window,
+            limit=limit,
+            sort=sort,
+            role_filter=tuple(role_filter),
+            source=source,
+            since=since,
+            until=until,
+            detail=detail,
+            own=self._own,
+        )
+        return SessionSearch(self._store, self._index(), self._principal).answer(request)
 
     def _row(self, lineage_id: LineageId, message_id: MessageId) -> Message | None:
         from hermes_hookspecs.ids import MessageId

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.jobs import Jobs
     from hermes_hookspecs.messages import Attachment, Message, ToolCall
+    from hermes_hookspecs.ports.search import SearchAnswer
     from hermes_hookspecs.ports.services import AttachmentReader
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Session, SessionSummary
@@ -100,6 +101,29 @@ class History(Protocol):
 
     def recent(self, *, limit: int = 5) -> Sequence[SessionSummary]:
         """Return other lineages, last active first."""
+        ...
+
+    def session_search(
+        self,
+        query: str = "",
+        *,
+        session_id: str = "",
+        around_message_id: int | None = None,
+        window: int = 5,
+        limit: int = 3,
+        sort: str = "relevance",
+        role_filter: Sequence[str] = (),
+        source: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        detail: str = "adaptive",
+    ) -> SearchAnswer:
+        """Find, look around, read or browse, as :meth:`~hermes_hookspecs.ports.search.Searching.session_search` does.
+
+        What is live in the turn's own context is not found, and its lineage not listed.
+
+        :raises ValueError: the query or a choice is wrong; the text says what. :raises SessionError: no such session.
+        """
         ...
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from hermes_hookspecs.ids import LineageId, SessionId
+from hermes_hookspecs.ports.search import BROWSE, DISCOVER, SearchAnswer
 from hermes_hookspecs.ports.services import ContextPiece, TurnOpening
 from hermes_hookspecs.principal import principal_of
 from hermes_hookspecs.sessions import Session
@@ -57,6 +58,25 @@ class ShyHistory:
         """Find nothing."""
         self._note("recent")
         return ()
+
+    def session_search(
+        self,
+        query: str = "",
+        *,
+        session_id: str = "",
+        around_message_id: int | None = None,
+        window: int = 5,
+        limit: int = 3,
+        sort: str = "relevance",
+        role_filter: Sequence[str] = (),
+        source: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        detail: str = "adaptive",
+    ) -> SearchAnswer:
+        """Find nothing."""
+        self._note("session_search")
+        return SearchAnswer(mode=DISCOVER if query.strip() else BROWSE, query=query)
 
     def _note(self, name: str) -> None:
         try:

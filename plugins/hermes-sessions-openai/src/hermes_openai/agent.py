@@ -160,7 +160,7 @@ class OpenAIAgent:
     def _tools(self, turn: TurnContext) -> dict[str, Tool]:
         tools = dict(turn.tools)
         if self._config.session_search and "session_search" not in tools:
-            from hermes_openai.session_search import session_search
+            from hermes_hookspecs.session_search import session_search
 
             tools[session_search.name] = session_search
         return tools
