@@ -103,7 +103,7 @@ def test_rows_that_the_index_has_lost_are_counted(store, say, index, caught_up):
 
     (finding,) = index.verify()
 
-    assert finding.text.startswith("1 rows are not found")
+    assert finding.text.startswith("1 row is not found")
 
 
 def test_rows_that_are_gone_but_indexed_are_counted(store, say, index, caught_up):

@@ -135,6 +135,18 @@ def test_a_deleted_conversation_takes_the_parts_of_its_rows_along(store, scene, 
     assert list(index.verify()) == []
 
 
+def test_a_part_that_the_index_has_lost_is_noticed(store, say, index, caught_up):
+    _, (row,) = say("one", LONG)
+    caught_up()
+    lost = _indexed(store)[-1]
+    store.sqlite_access().apply(lambda writer: writer.run("DELETE FROM messages_fts WHERE rowid = ?", (lost,)))
+
+    (finding,) = index.verify()
+
+    assert message_of(lost) == row
+    assert "1 row is not found" in finding.text
+
+
 def test_a_long_row_is_found_by_those_who_may_read_it_and_by_its_role(say, index, caught_up):
     say("one", LONG)
     caught_up()

@@ -22,6 +22,7 @@ from hermes_hookspecs.ports.care import Finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from hermes_fts5.documents import Document
     from hermes_hookspecs.ports.sqlite import SqliteAccess, SqliteReader, SqliteWriter
 
 __all__ = ["Damaged", "examine", "guarding", "probe"]
@@ -94,6 +95,11 @@ def _running(statement: str) -> Callable[[SqliteWriter], int]:
     return lambda writer: writer.run(statement)
 
 
+def _is_found(reader: SqliteReader, part: Document, place: str) -> bool:
+    first = part.text.split(" ", 1)[0]
+    return reader.one(FOUND, (f'text : "{first}" AND place : "{place}"', part.id)) is not None
+
+
 def _compare(access: SqliteAccess, reader: SqliteReader) -> Sequence[Finding]:
     """Rows that should be in the index and are not, and the other way round, as far as it claims to be up to date."""
     watermark = access.watermark(NAME)
@@ -109,22 +115,25 @@ def _compare(access: SqliteAccess, reader: SqliteReader) -> Sequence[Finding]:
             text = "" if message_id in waiting else access.searched_text(row[3:])
             made = document(message_id, lineage_no, str(row[2]), text)
             if made is not None:
-                first = made.text.split(" ", 1)[0]
-                expression = f'text : "{first}" AND place : "{place_of(lineage_no)}"'
-                missing += reader.one(FOUND, (expression, message_id)) is None
+                place = place_of(lineage_no)
+                missing += not all(_is_found(reader, part, place) for part in (made, *made.rest))
         above = cast("int", rows[-1][0])
     stale = sum(row[0] not in waiting for row in reader.all(STALE))
     return [
         Finding(
             kind="search-index",
             subject=NAME,
-            text=f"{count} rows {what}; `hermes search index rebuild` puts it right",
+            text=f"{_rows(count)} {what}; `hermes search index rebuild` puts it right",
             fixable=True,
             severity="error",
         )
         for count, what in (
-            (missing, "are not found through the search index"),
-            (stale, "are in the search index that are gone or hidden"),
+            (missing, "not found through the search index"),
+            (stale, "in the search index and gone or hidden"),
         )
         if count
     ]
+
+
+def _rows(count: int) -> str:
+    return "1 row is" if count == 1 else f"{count} rows are"
