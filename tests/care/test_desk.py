@@ -534,6 +534,13 @@ def test_a_daily_reset_by_nobodys_clock_is_noted(open_home):
     assert found.severity == "note"
 
 
+def test_a_policy_that_nobody_brings_is_told(open_home):
+    found = the(open_home({"session_reset.mode": "nightly"}).care.examine(), "reset-policies")
+
+    assert found.subject == "session_reset.mode"
+    assert found.text.endswith("so nothing is reset there; known: both, daily, idle, none")
+
+
 def test_a_daily_reset_by_a_named_clock_is_not_noted(open_home):
     app = open_home({"session_reset.mode": "daily", "session_reset.timezone": "Asia/Shanghai"})
 

@@ -37,7 +37,7 @@ from hermes_hookspecs.ports.desks import Examination, LeaseRow
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from pathlib import Path
 
     from hermes_core.config.sections import Settings
@@ -63,6 +63,7 @@ class CareDesk:
     :param store: returns the open store, or raises why there is none. settings: effective ones.
     :param wake_folder: returns where processes of this store find each other, ``None`` where they do not.
     :param plugin_rows: loads the plugins and tells what became of each.
+    :param reset_policies: loads the plugins and returns the names of their reset policies.
     :param index: returns what searches the store.
     :param files: returns where the bytes of attachments are.
     :param recover: closes turns whose process is gone, as their messages want it; returns how many.
@@ -76,6 +77,7 @@ class CareDesk:
         *,
         wake_folder: Callable[[], str | None],
         plugin_rows: Callable[[], Sequence[PluginRow]],
+        reset_policies: Callable[[], Collection[str]],
         recover: Callable[[], int],
         index: Callable[[], SearchIndex],
         files: Callable[[], AttachmentStore],
@@ -85,6 +87,7 @@ class CareDesk:
         self._settings = settings
         self._wake_folder = wake_folder
         self._plugin_rows = plugin_rows
+        self._reset_policies = reset_policies
         self._recover = recover
         self._index = index
         self._files = files
@@ -118,7 +121,7 @@ class CareDesk:
         if store is not None:
             health = self._look_at_store(store, look)
         look.at("plugins", lambda: check_plugins(self._plugin_rows))
-        look.at("settings", lambda: check_reset(self._settings.session_reset))
+        look.at("settings", lambda: check_reset(self._settings, self._reset_policies))
         return Examination(
             location=str(self._settings.db_path) if store is None else store.location,
             health=health,

@@ -233,6 +233,7 @@ _PLATFORM: dict[str, Has] = {
     "accounts": callable,
     "adapter": callable,
 }
+_ACTIVITY: dict[str, Has] = {"kind": _is_text, "label": _is_text, "started_at": _is_number}
 _KEY_BUILDER: dict[str, Has] = {
     "version": _is_number,
     "build": callable,
@@ -245,6 +246,7 @@ _CHECKS: dict[str, Check] = {
     "hermes_agents": _sequence_of(_shaped("agent", _AGENT)),
     "hermes_attachment_describers": _sequence_of(_shaped("attachment describer", _DESCRIBER)),
     "hermes_attachment_store": _shaped("attachment store", _ATTACHMENT_STORE),
+    "hermes_background_activity": _sequence_of(_shaped("activity", _ACTIVITY)),
     "hermes_cli_commands": _sequence_of(_cli_command),
     "hermes_commands": _sequence_of(_command),
     "hermes_compression_policies": _sequence_of(_shaped("compression policy", {"name": _is_name, "cut": callable})),
@@ -255,6 +257,7 @@ _CHECKS: dict[str, Check] = {
     "hermes_legacy_claims": _sequence_of(_claim),
     "hermes_platforms": _sequence_of(_shaped("platform", _PLATFORM)),
     "hermes_redact_inbound": _text,
+    "hermes_reset_policies": _sequence_of(_shaped("reset policy", {"name": _is_name, "decide": callable})),
     "hermes_store_backends": _sequence_of(_shaped("store backend", {"name": _is_name, "open": callable})),
     "hermes_summarisers": _sequence_of(_shaped("summariser", {"name": _is_name, "summarise": callable})),
     "hermes_system_prompt_parts": _sequence_of(_text),

@@ -61,10 +61,19 @@ class ResetDesk:
     # --- deciding
 
     def decide(self, facts: Facts, now: int) -> Verdict:
-        """Return the verdict on a conversation: the one function behind the look, the sweep and the explanation."""
-        from hermes_core.resets.verdicts import judge
+        """Return the verdict on a conversation: the one function behind the look, the sweep and the explanation.
 
-        return judge(facts, self._settings, self._hooks.reset_policies(), self._activities(facts, now), now)
+        Where the policies cannot be had nothing is reset, and messages are answered all the same.
+        """
+        from hermes_core.resets.verdicts import judge, undecided
+        from hermes_hookspecs.errors import PluginError
+
+        activities = self._activities(facts, now)
+        try:
+            policies = self._hooks.reset_policies()
+        except PluginError as error:
+            return undecided(judge(facts, self._settings, {}, activities, now), error)
+        return judge(facts, self._settings, policies, activities, now)
 
     def _activities(self, facts: Facts, now: int) -> tuple[Activity, ...]:
         from hermes_core.resets.verdicts import unknown_activity
@@ -235,7 +244,7 @@ class ResetDesk:
         return route.lineage_id is None and self._was_ended_by_policy(lineage_id)
 
     def _was_ended_by_policy(self, lineage_id: LineageId) -> bool:
-        from hermes_core.resets.verdicts import OF_THE_STORE
+        from hermes_core.resets.answers import OF_THE_STORE
         from hermes_hookspecs.principal import operator
 
         store, everybody = self._store(), operator()

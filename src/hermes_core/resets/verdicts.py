@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hermes_core.resets.answers import checked
 from hermes_core.resets.effective import EffectiveReset, effective
 from hermes_core.resets.zones import at, zone_of
 from hermes_hookspecs.errors import PluginError
@@ -22,14 +23,11 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.store import StoreReader
     from hermes_hookspecs.sessions import Lineage, Route
 
-__all__ = ["Facts", "Verdict", "clean_reason", "facts_of", "judge", "unknown_activity", "young"]
+__all__ = ["Facts", "Verdict", "facts_of", "judge", "undecided", "unknown_activity", "young"]
 
 _log = getLogger(__name__)
 
 _HOUR_MS = 3_600_000
-_REASON_CHARACTERS = 200
-OF_THE_STORE = frozenset({"session_reset", "session_switch", "new_session", "compression"})
-"""End reasons that say what a person or the store did; no policy may pass for one of them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -112,6 +110,12 @@ def judge(
     )
 
 
+def undecided(verdict: Verdict, error: PluginError) -> Verdict:
+    """Return what becomes of a conversation where no policy could be asked: nothing."""
+    _log.warning("the reset policies cannot be had, nothing is reset: %s", error)
+    return attrs.evolve(verdict, decision=Defer(reason=str(error)))
+
+
 def young(
     activities: tuple[Activity, ...], now: int, most_hours: float
 ) -> tuple[tuple[Activity, ...], tuple[Activity, ...]]:
@@ -119,12 +123,6 @@ def young(
     oldest = now - most_hours * _HOUR_MS
     pins = tuple(one for one in activities if one.started_at > oldest)
     return pins, tuple(one for one in activities if one.started_at <= oldest)
-
-
-def clean_reason(reason: str, policy: str) -> str:
-    """Return why a conversation ended, on one line; where a policy gives no reason of its own, its name."""
-    line = " ".join(reason.split())[:_REASON_CHARACTERS]
-    return policy if not line or line in OF_THE_STORE else line
 
 
 def _held(said: Reset, facts: Facts, pins: tuple[Activity, ...]) -> Reset | Defer:
@@ -154,12 +152,11 @@ def _asked(
     except Exception as error:  # noqa: BLE001 - a policy is a plugin's code; where it fails nothing is reset
         _log.warning("the reset policy %s failed, nothing is reset: %s", policy.name, error)
         return Defer(reason=f"the policy {policy.name} failed: {type(error).__name__}")
-    if isinstance(said, Reset):
-        return attrs.evolve(said, reason=clean_reason(said.reason, policy.name))
-    if isinstance(said, (Keep, Defer)):
-        return said
-    _log.warning("the reset policy %s gave %r, nothing is reset", policy.name, said)
-    return Defer(reason=f"the policy {policy.name} gave no decision")
+    try:
+        return checked(said, policy.name)
+    except (TypeError, ValueError) as error:
+        _log.warning("the reset policy %s gave no decision, nothing is reset: %s", policy.name, error)
+        return Defer(reason=f"the policy {policy.name} gave no decision: {error}")
 
 
 def unknown_activity(lineage_id: LineageId, error: PluginError, now: int) -> Activity:
