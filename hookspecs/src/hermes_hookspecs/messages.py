@@ -18,6 +18,7 @@ __all__ = [
     "KIND_NOTE",
     "KIND_RECOVERY",
     "KIND_SUMMARY",
+    "NOT_APPROVED_RESULT",
     "ROLES",
     "SYSTEM",
     "TOOL",
@@ -34,7 +35,7 @@ USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 ROLES = (USER, ASSISTANT, TOOL, SYSTEM)
 
 KIND_INTERRUPTED = "interrupted"
-"""A synthetic result: the call was not answered, its outcome is unknown."""
+"""A synthetic result: the call was not answered; its outcome is unknown, or it did not run, as the content says."""
 KIND_CLOSING = "closing"
 """The assistant row that closes a turn which did not finish by itself."""
 KIND_RECOVERY = "recovery"
@@ -49,6 +50,8 @@ KIND_ATTACHMENTS = "attachments"
 
 INTERRUPTED_RESULT = "[interrupted, outcome unknown]"
 """Content of a synthetic result."""
+NOT_APPROVED_RESULT = "[not approved, did not run]"
+"""Content of a synthetic result of a call that was asked for and that nobody had approved when its turn ended."""
 
 
 def closing_text(outcome: str, reason: str) -> str:

@@ -83,15 +83,15 @@ class TurnApprovals:
         self._patience = patience
         self._limit_s = around.approval_timeout_s
         self._asked: dict[str, ApprovalId] = {}
-        self._allowed: set[str] = set()
+        self._granted: set[str] = set()
 
     def asked_for(self, call_id: str) -> ApprovalId | None:
         """Return the request that was made for a call."""
         return self._asked.get(call_id)
 
-    def held_back(self, call_id: str) -> bool:
-        """Return whether somebody was asked for a call and has not allowed it: it was not made."""
-        return call_id in self._asked and call_id not in self._allowed
+    def may_have_run(self, call_id: str) -> bool:
+        """Return whether a call was approved, or needed no approval."""
+        return call_id not in self._asked or call_id in self._granted
 
     async def ask(self, call: ToolCall, tool: Tool, turn: TurnContext) -> str | None:
         """Return ``None`` when the call may be made, else why not.
@@ -104,7 +104,7 @@ class TurnApprovals:
         self._tell(asked)
         answered = await self._answered(asked)
         if answered.status == APPROVED:
-            self._allowed.add(call.id)
+            self._granted.add(call.id)
             return None
         if answered.status == DENIED:
             return f"{answered.answered_by or 'a person'} said no."

@@ -51,8 +51,13 @@ class OversightDesk:
         return tuple(
             one
             for one in reversed(self._store.approvals(is_open=True, limit=_MOST_OPEN))
-            if one.expires_at > now and may_answer(one, principal, source)
+            if one.expires_at > now and may_answer(one, principal, source) and self._is_waited_for(one)
         )
+
+    def _is_waited_for(self, asked: Approval) -> bool:
+        """Return whether the process that asked may still be there; an answer to a dead one would promise a call."""
+        lease = self._store.lease(asked.lineage_id)
+        return lease is not None and lease.holder is not None and holder_lives(lease.holder) is not False
 
     def answer(
         self, approval_id: str, source: SessionSource, *, approve: bool, control_id: InboxId | None = None

@@ -1,8 +1,8 @@
 """What becomes of the messages of a turn that died: they are tried again, or their sender is told.
 
-A retry is bounded, and never blind: it happens only where every call without a result may be repeated, or was never
-made since nobody had allowed it, and at most ``gateway.recovery_attempts`` times. Otherwise the conversation waits for
-its user, with a notice that stands in the answer's own place of the outbox, so that there is one outcome per message.
+A retry is bounded, and never blind: it happens only where every call without a result may be repeated, or did not run
+since nobody had approved it, and at most ``gateway.recovery_attempts`` times. Otherwise the conversation waits for its
+user, with a notice that stands in the answer's own place of the outbox, so that there is one outcome per message.
 Messages whose sender waited in the same process died with it: nobody is there to be answered.
 """
 
@@ -66,21 +66,10 @@ def dead_turn(reader: StoreReader, lineage_id: LineageId, recovery_attempts: int
     found = [reader.inbox_item(inbox_id) for inbox_id in turn.inbox_ids]
     # What was steered into the turn is in its transcript and done; it is not claimed any more.
     items = tuple(item for item in found if item is not None and item.status == CLAIMED)
-    verdict = verdict_on(turn, items, _made(reader, turn), recovery_attempts)
+    unapproved = {one.call_id for one in reader.approvals(turn_id=turn.id) if one.status != APPROVED}
+    unknown = [call for call in reader.open_calls(lineage_id) if call.id not in unapproved]  # the others never ran
+    verdict = verdict_on(turn, items, unknown, recovery_attempts)
     return DeadTurn(turn=turn, items=items, verdict=verdict)
-
-
-def _made(reader: StoreReader, turn: Turn) -> Sequence[ToolCall]:
-    """Return the calls without a result that may have run: not those for which a person was asked, and had not agreed.
-
-    Behind the end of its turn nobody can agree any more.
-    """
-    calls = reader.open_calls(turn.lineage_id)
-    if all(call.effect in REPEATABLE for call in calls):
-        return calls
-    asked = reader.approvals(turn_id=turn.id)
-    waited = {one.call_id for one in asked if one.status != APPROVED}
-    return [call for call in calls if call.id not in waited]
 
 
 def verdict_on(
@@ -88,7 +77,7 @@ def verdict_on(
 ) -> Verdict:
     """Return what becomes of the messages of a turn that will not end by itself.
 
-    :param open_calls: without a result, as far as they may have run.
+    :param open_calls: those without a result that may have run.
     """
     owed = [item for item in items if item.waiter is None]
     if not owed:

@@ -98,6 +98,11 @@ class TurnRun:
         """Say who is asked for calls of dangerous tools."""
         self._approvals = approvals
 
+    def _may_have_run(self) -> tuple[ToolCall, ...]:
+        """Return the calls without a result, but those that nobody approved."""
+        asked = self._approvals
+        return tuple(call for call in self._open.values() if asked is None or asked.may_have_run(call.id))
+
     def _asked_for(self, call_id: str) -> ApprovalId | None:
         return None if self._approvals is None else self._approvals.asked_for(call_id)
 
@@ -251,11 +256,6 @@ class TurnRun:
             await self._keep_records()
         finally:
             self._tell(outcome, reason)
-
-    def _may_have_run(self) -> tuple[ToolCall, ...]:
-        """Return the calls without a result, but for those that nobody has allowed."""
-        approvals = self._approvals
-        return tuple(call for call in self._open.values() if approvals is None or not approvals.held_back(call.id))
 
     async def _end_with(self, operation: Finish) -> None:
         """Write the end; where what the turn brought along cannot be stored, its closing row alone.

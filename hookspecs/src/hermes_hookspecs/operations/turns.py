@@ -96,7 +96,9 @@ class Begin(Operation[BeginResult]):
     The lease is taken when it is free, or when its stamp equals ``presumed_dead``; else :class:`Busy`. An active
     turn found then is dead by definition: it ends as ``interrupted``, each unanswered call gets a synthetic result
     (:data:`~hermes_hookspecs.messages.KIND_INTERRUPTED`), one closing assistant row follows, its inbox rows are done;
-    those in ``again`` wait once more, in their old place, before the oldest row is looked for.
+    those in ``again`` wait once more, in their old place, before the oldest row is looked for. Wherever a turn ends
+    with a call that was asked for and not approved, the synthetic result says that it did not run
+    (:data:`~hermes_hookspecs.messages.NOT_APPROVED_RESULT`), and the audit that it was refused.
 
     A draft whose inbox row was begun before finds its user row stored; ``note`` then follows the user rows, once.
 

@@ -8,12 +8,15 @@ import attrs
 
 from hermes_core.storage.memory.legality import open_calls
 from hermes_core.storage.memory.outbox import store_deliveries
+from hermes_hookspecs.approvals import APPROVED
+from hermes_hookspecs.audit import REFUSED, RUNNING
 from hermes_hookspecs.inbox import CLAIMED, PENDING, SETTLED
 from hermes_hookspecs.messages import (
     ASSISTANT,
     INTERRUPTED_RESULT,
     KIND_CLOSING,
     KIND_INTERRUPTED,
+    NOT_APPROVED_RESULT,
     TOOL,
     MessageDraft,
     closing_text,
@@ -41,12 +44,13 @@ def active_turn(tables: Tables, lineage_id: LineageId) -> Turn | None:
     return None
 
 
-def synthetic_results(calls: Iterable[ToolCall], now: int) -> list[MessageDraft]:
-    """Return results for calls that were never answered, in order of the calls."""
+def synthetic_results(tables: Tables, turn: Turn, calls: Iterable[ToolCall], now: int) -> list[MessageDraft]:
+    """Return results for calls that were never answered, in order of the calls; note which nobody approved."""
+    refused = _refused(tables, turn, calls)
     return [
         MessageDraft(
             role=TOOL,
-            content=INTERRUPTED_RESULT,
+            content=NOT_APPROVED_RESULT if call.id in refused else INTERRUPTED_RESULT,
             kind=KIND_INTERRUPTED,
             tool_call_id=call.id,
             tool_name=call.name,
@@ -54,6 +58,18 @@ def synthetic_results(calls: Iterable[ToolCall], now: int) -> list[MessageDraft]
         )
         for call in calls
     ]
+
+
+def _refused(tables: Tables, turn: Turn, calls: Iterable[ToolCall]) -> frozenset[str]:
+    """Return which calls were asked for and not approved; the audit notes that they did not run."""
+    asked = {one.call_id: one for one in tables.approvals.values() if one.turn_id == turn.id and one.status != APPROVED}
+    refused = frozenset(call.id for call in calls if call.id in asked)
+    for call_id in refused:
+        row = tables.audit.get((turn.id, call_id))
+        if row is not None and row.entry.outcome == RUNNING:
+            entry = attrs.evolve(row.entry, outcome=REFUSED, result=NOT_APPROVED_RESULT, approval_id=asked[call_id].id)
+            tables.audit[turn.id, call_id] = attrs.evolve(row, entry=entry)
+    return refused
 
 
 def claimed_again(tables: Tables, turn: Turn, again: Collection[InboxId]) -> list[InboxItem]:
@@ -82,7 +98,7 @@ def end_turn(tables: Tables, turn: Turn, outcome: str, reason: str, wish: Begin 
 def break_off(tables: Tables, turn: Turn, outcome: str, reason: str, wish: Begin | Revoke) -> Turn:
     """End a turn that did not finish by itself: results for its open calls, one closing row."""
     rows = tables.transcripts[turn.lineage_id]
-    drafts = synthetic_results(open_calls(rows, turn.id).values(), wish.now)
+    drafts = synthetic_results(tables, turn, open_calls(rows, turn.id).values(), wish.now)
     text = closing_text(outcome, reason)
     drafts.append(MessageDraft(role=ASSISTANT, content=text, kind=KIND_CLOSING, timestamp=wish.now))
     tables.add_rows(turn.lineage_id, turn.session_id, turn.id, drafts, wish.now)

@@ -242,7 +242,7 @@ def _store_last_rows(tables: Tables, operation: Finish, turn: Turn) -> tuple[Mes
     unanswered = check_rows(open_calls(tables.transcripts[turn.lineage_id], turn.id), results)
     check_rows({}, rest)
     check_stored_once(tables.transcripts[turn.lineage_id], operation.drafts)
-    parts = (results, synthetic_results(unanswered.values(), operation.now), rest)
+    parts = (results, synthetic_results(tables, turn, unanswered.values(), operation.now), rest)
     stored = [tables.add_rows(turn.lineage_id, turn.session_id, turn.id, part, operation.now) for part in parts]
     return stored[0] + stored[2]
 

@@ -8,11 +8,12 @@ import attrs
 import pytest
 
 from hermes_hookspecs.approvals import APPROVED, DENIED, EXPIRED, MOST_SHOWN, OPEN, WITHDRAWN
+from hermes_hookspecs.audit import BROKEN_OFF, REFUSED, AuditEntry
 from hermes_hookspecs.errors import Conflict, LeaseLost
 from hermes_hookspecs.ids import ApprovalId
-from hermes_hookspecs.messages import ToolCall
-from hermes_hookspecs.operations import AnswerApproval, AskApproval, Control, Delete, Sweep
-from hermes_hookspecs.testing.scene import KEY, asking, fence_of, saying, source_at
+from hermes_hookspecs.messages import INTERRUPTED_RESULT, NOT_APPROVED_RESULT, TOOL, ToolCall
+from hermes_hookspecs.operations import AnswerApproval, Append, AskApproval, Control, Delete, Sweep
+from hermes_hookspecs.testing.scene import ALL, KEY, asking, fence_of, saying, source_at
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
@@ -148,6 +149,50 @@ class ApprovalTests(StoreFixtures):
         (found,) = store.approvals()
         assert (found.status, found.settled_at) == (WITHDRAWN, scene.now)
         assert store.approvals(is_open=True) == ()
+
+    @pytest.mark.parametrize("end", ["finished", "stopped", "taken over"])
+    @pytest.mark.parametrize("answer", [None, DENIED, EXPIRED, APPROVED])
+    def test_a_call_that_nobody_approved_did_not_run_and_its_turns_end_says_so(
+        self, answer: str | None, end: str, store: Store, scene: Scene
+    ) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        notes = tuple(
+            AuditEntry(call_id=call_id, tool_name="rm", effect="write", arguments="{}", started_at=scene.now)
+            for call_id in ("c1", "c2")
+        )
+        scene.run(Append(fence=fence_of(begun), drafts=(asking("c1", "c2"),), now=scene.now, audit=notes))
+        scene.run(_asking_for(scene, begun))
+        if answer is not None:
+            scene.run(_answering(scene, status=answer))
+
+        if end == "finished":
+            scene.finish(begun, saying("never mind"))
+        elif end == "stopped":
+            scene.revoke(begun.turn.lineage_id)
+        else:
+            lease = store.lease(entry.lineage_id)
+            scene.ask(entry, "still there?", presumed_dead=None if lease is None else lease.stamp)
+
+        ran = answer == APPROVED
+        results = [row.content for row in store.messages(entry.lineage_id, ALL) if row.role == TOOL]
+        assert results == [INTERRUPTED_RESULT if ran else NOT_APPROVED_RESULT, INTERRUPTED_RESULT]
+        audited = [(row.entry.outcome, row.entry.approval_id) for row in reversed(store.audit(ALL))]
+        assert audited == [(BROKEN_OFF, None) if ran else (REFUSED, "aaaaa"), (BROKEN_OFF, None)]
+
+    def test_a_call_that_was_refused_stays_so_when_its_conversation_is_deleted(
+        self, store: Store, scene: Scene
+    ) -> None:
+        begun = scene.ask(scene.enter())
+        note = AuditEntry(call_id="c1", tool_name="rm", effect="write", arguments="{}", started_at=scene.now)
+        scene.run(Append(fence=fence_of(begun), drafts=(asking("c1"),), now=scene.now, audit=(note,)))
+        scene.run(_asking_for(scene, begun))
+        scene.revoke(begun.turn.lineage_id)
+
+        scene.run(Delete(lineage_id=begun.turn.lineage_id, now=scene.now))
+
+        (row,) = store.audit(ALL)
+        assert (row.entry.outcome, row.entry.result) == (REFUSED, "")
 
     def test_an_answer_is_an_effect_of_a_command_and_runs_once(self, store: Store, scene: Scene) -> None:
         begun = scene.ask(scene.enter())

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hermes_hookspecs.audit import MOST_ARGUMENTS, MOST_RESULT
+from hermes_hookspecs.messages import NOT_APPROVED_RESULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
+    from hermes_core.storage.sqlite.rows import OpenCall
     from hermes_core.storage.sqlite.transaction import SQLiteValue, Transaction
     from hermes_hookspecs.audit import AuditEntry
     from hermes_hookspecs.ids import TurnId
     from hermes_hookspecs.operations import RecordAudit
 
-__all__ = ["note_calls", "record_audit"]
+__all__ = ["note_calls", "record_audit", "refuse_unapproved"]
 
 # Who and where is what the turn says; a turn that is gone adds nothing.
 UPSERT = """
@@ -27,6 +29,23 @@ UPSERT = """
     ON CONFLICT (turn_id, call_id) DO UPDATE SET outcome = excluded.outcome, duration_ms = excluded.duration_ms,
         result = excluded.result, late = excluded.late, approval_id = coalesce(excluded.approval_id, approval_id)
 """
+
+UNAPPROVED = "SELECT call_id, id FROM approvals WHERE turn_id = ? AND status <> 'approved'"
+REFUSE = """
+    UPDATE audit SET outcome = 'refused', approval_id = ?, result = ?
+    WHERE turn_id = ? AND call_id = ? AND outcome = 'running'
+"""
+
+
+def refuse_unapproved(tx: Transaction, turn_id: str, calls: Collection[OpenCall]) -> frozenset[str]:
+    """Return which calls of a turn that ends were asked for and not approved, and note that they did not run."""
+    if not calls:
+        return frozenset()
+    asked = dict(cast("Iterable[tuple[str, str]]", tx.all(UNAPPROVED, (turn_id,))))  # columns of UNAPPROVED
+    refused = frozenset(call_id for call_id, _name in calls if call_id in asked)
+    for call_id in refused:
+        tx.run(REFUSE, (asked[call_id], NOT_APPROVED_RESULT, turn_id, call_id))
+    return refused
 
 
 def note_calls(tx: Transaction, turn_id: TurnId, entries: Iterable[AuditEntry]) -> None:

@@ -13,6 +13,7 @@ from hermes_hookspecs.messages import (
     INTERRUPTED_RESULT,
     KIND_CLOSING,
     KIND_INTERRUPTED,
+    NOT_APPROVED_RESULT,
     TOOL,
     USER,
     Message,
@@ -22,7 +23,7 @@ from hermes_hookspecs.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from hermes_core.storage.sqlite.rows import OpenCall
     from hermes_core.storage.sqlite.transaction import SQLiteValue, Transaction
@@ -130,12 +131,15 @@ def message_of(draft: MessageDraft, message_id: MessageId, turn: Turn) -> Messag
     )
 
 
-def synthetic_results(calls: Iterable[OpenCall], now: int) -> list[MessageDraft]:
-    """Results for calls that were never answered, in order of the calls."""
+def synthetic_results(calls: Iterable[OpenCall], refused: Container[str], now: int) -> list[MessageDraft]:
+    """Results for calls that were never answered, in order of the calls.
+
+    :param refused: those that nobody approved: they did not run.
+    """
     return [
         MessageDraft(
             role=TOOL,
-            content=INTERRUPTED_RESULT,
+            content=NOT_APPROVED_RESULT if call_id in refused else INTERRUPTED_RESULT,
             kind=KIND_INTERRUPTED,
             tool_call_id=call_id,
             tool_name=name,
@@ -145,7 +149,7 @@ def synthetic_results(calls: Iterable[OpenCall], now: int) -> list[MessageDraft]
     ]
 
 
-def closing_rows(calls: Iterable[OpenCall], outcome: str, reason: str, now: int) -> ReadyRows:
+def closing_rows(calls: Iterable[OpenCall], refused: Container[str], outcome: str, reason: str, now: int) -> ReadyRows:
     """What a turn gets that did not end by itself: results for its open calls and one closing row."""
     closing = MessageDraft(role=ASSISTANT, content=closing_text(outcome, reason), kind=KIND_CLOSING, timestamp=now)
-    return ReadyRows([*synthetic_results(calls, now), closing])
+    return ReadyRows([*synthetic_results(calls, refused, now), closing])
