@@ -1,4 +1,4 @@
-"""``kill -9`` while a person is asked: real processes, real signals, one store."""
+"""``kill -9`` while a person is asked, and while a job runs: real processes, real signals, one store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from hermes_hookspecs.errors import ApprovalNotFound
+from hermes_hookspecs.jobs import LOST
 from hermes_hookspecs.messages import NOT_APPROVED_RESULT, ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, ToolResult
 from hermes_hookspecs.principal import operator
@@ -67,6 +68,17 @@ def work(agent, until_idle=True):
     with open_it() as app:
         served = [ServedEntrance(entrance=Entrance("feishu"), sender=RecordingSender(RECORD))]
         asyncio.run(app.work(served, agent=agent, until_idle=until_idle))
+
+
+"""
+JOB = """
+class Starter:
+    name, model = "starter", None
+
+    async def run(self, turn):
+        job = await turn.jobs.start(asyncio.Event().wait, kind="count", label="counts the whales")
+        say(job.id)
+        yield AssistantStep(content="begun")
 
 
 """
@@ -254,3 +266,70 @@ with open_it() as app:
     assert house.app.store.approval(request_id).status == "withdrawn"
     assert contents(house.app, entry.lineage_id, "tool") == [NOT_APPROVED_RESULT]
     assert not removed.exists()
+
+
+# --- jobs
+
+
+def test_a_job_of_a_killed_terminal_is_lost_and_its_next_turn_in_another_process_hears_so(house, start):
+    code = (
+        JOB + 'with open_it() as app:\n    app.ask("count", TERMINAL, agent=Starter())\n    say("ready")\n    input()\n'
+    )
+    process = start(code)
+    job_id = process.stdout.readline().strip()
+    assert process.stdout.readline() == "ready\n"
+    kill(process)
+
+    told = house.app.ask("and?", TERMINAL, agent=ScriptedAgent(recite())).text
+
+    job = house.app.store.job(job_id)
+    assert (job.status, job.told) == (LOST, True)
+    assert f"[Background job {job_id} (counts the whales) ended: lost" in told
+    house.app.ask("and?", TERMINAL, agent=ScriptedAgent(recite()))
+    said = contents(house.app, job.lineage_id, "user")
+    assert len([text for text in said if job_id in text]) == 1, "it is told once"
+
+
+def test_a_job_of_a_killed_gateway_is_lost_and_its_session_answers_it_elsewhere(house, start):
+    house.say("count")
+    process = start(JOB + "work(Starter(), until_idle=False)\n")
+    job_id = process.stdout.readline().strip()
+    sent(house, "begun")
+    kill(process)
+
+    house.app.maintain()
+    agent = ScriptedAgent(recite())
+    house.work(agent)
+
+    assert house.app.store.job(job_id).status == LOST
+    (turn,) = agent.turns
+    assert turn.text.startswith(f"[Background job {job_id} (counts the whales) ended: lost")
+    assert house.app.maintain().recovered == 0
+
+
+def sent(house, text):
+    """Wait until the platform has a text."""
+    from threading import Event
+
+    for _ in range(PATIENCE_S * 20):
+        if text in house.sender.texts():
+            return
+        Event().wait(0.05)
+    raise AssertionError(f"{text!r} is not sent")
+
+
+def test_a_job_of_a_living_process_is_nobody_elses_to_close(house, start):
+    code = (
+        JOB + 'with open_it() as app:\n    app.ask("count", TERMINAL, agent=Starter())\n    say("ready")\n    input()\n'
+    )
+    process = start(code)
+    job_id = process.stdout.readline().strip()
+    assert process.stdout.readline() == "ready\n"
+
+    house.app.maintain()
+    house.app.ask("and?", TERMINAL, agent=ScriptedAgent(recite()))
+
+    assert house.app.store.job(job_id).status == "running"
+    assert house.app.oversight.job_state(house.app.store.job(job_id)) == "running"
+    kill(process)
+    assert house.app.oversight.job_state(house.app.store.job(job_id)) == "process is gone"

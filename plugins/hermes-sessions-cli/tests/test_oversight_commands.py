@@ -101,8 +101,8 @@ def test_no_job_is_one_friendly_line(hermes, job):
 
 
 def test_jobs_that_run_are_listed_newest_first_with_their_session_and_their_process(hermes, job, app):
-    first, second, third = job("一"), job("two", holder=DEAD), job("three", holder=FAR)
     job("over", status="done")
+    first, second, third = job("一"), job("two", holder=FAR), job("three", holder=DEAD)
     session_id = app.get_or_create_session(FEISHU).session_id
 
     head, *lines = hermes("jobs", "list").out.splitlines()
@@ -112,23 +112,23 @@ def test_jobs_that_run_are_listed_newest_first_with_their_session_and_their_proc
     assert {line.split()[1] for line in lines} == {session_id}
     assert [
         next(state for state in ("unknown host", "process is gone", "running") if state in line) for line in lines
-    ] == ["unknown host", "process is gone", "running"]
+    ] == ["process is gone", "unknown host", "running"]
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_jobs_fit_a_terminal_in_every_script(hermes, job, monkeypatch, width):
-    job("数鲸鱼" * 60, "数数", holder=DEAD)
     job("counts", status="failed", reason="no sea today")
+    job("数鲸鱼" * 60, "数数", holder=DEAD)
     monkeypatch.setattr("hermes_cli.front_end.width_of", lambda out: width)
 
     lines = hermes("jobs", "list", "--all").out.splitlines()
 
     assert max(map(wcswidth, lines)) <= width
     assert [line.split()[0] for line in lines[:2]] == ["JOB", "KIND:"]
-    assert lines[3] == "    count: counts (no sea today)"
-    assert lines[5].startswith("    数数: 数鲸鱼数鲸鱼")
-    assert lines[5].endswith("…")
-    assert "process is gone" in lines[4]
+    assert "process is gone" in lines[2]
+    assert lines[3].startswith("    数数: 数鲸鱼数鲸鱼")
+    assert lines[3].endswith("…")
+    assert lines[5] == "    count: counts (no sea today)"
 
 
 def test_a_list_of_one_session_and_of_a_limit_says_what_is_left_out(hermes, job, app):

@@ -26,7 +26,7 @@ from hermes_core.search.history import SearchingHistory
 from hermes_core.settling import settled
 from hermes_core.turns.answering import ToTheWaiter
 from hermes_core.turns.approvals import TurnApprovals
-from hermes_core.turns.hearing import tell_of_jobs, unheard_jobs
+from hermes_core.turns.hearing import job_news, tell_news
 from hermes_core.turns.jobs import TurnJobs
 from hermes_core.turns.leftovers import Leftovers
 from hermes_core.turns.loading import Loading, Means
@@ -297,10 +297,9 @@ class TurnEngine:
         """
         around, fence = self.around, _fence_of(begun)
         lineage_id = begun.turn.lineage_id
-        read = around.store.submit_read(lambda reader: (_said(reader, begun), unheard_jobs(around, reader, lineage_id)))
-        context, jobs = await asyncio.wrap_future(read)
-        if jobs:
-            await tell_of_jobs(around, fence, jobs)
+        read = around.store.submit_read(lambda reader: (_said(reader, begun), job_news(around, reader, lineage_id)))
+        context, news = await asyncio.wrap_future(read)
+        if news and await tell_news(around, fence, news):
             context = await asyncio.wrap_future(around.store.submit_read(lambda reader: _said(reader, begun)))
         return await self.compressor.before_load(_fence_of(begun), context, how.agent)
 
