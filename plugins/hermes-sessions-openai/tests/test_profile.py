@@ -20,6 +20,7 @@ from hermes_hookspecs.toolbox import Toolbox
 from hermes_openai.agent import OpenAIAgent
 from hermes_openai.config import OpenAIConfig
 from hermes_openai.prompt import user_message, wire_messages
+from hermes_openai.session_search import session_search
 from hermes_openai.testing import FakeEndpoint, answer, calls, cut, hold, refuse
 
 
@@ -211,6 +212,20 @@ def test_a_tool_of_that_name_that_the_profile_has_is_taken_instead(opened, endpo
     app.ask("hello", dm(), agent=an_agent(endpoint))
 
     assert endpoint.requests[-1].messages[-1]["content"] == "result of session_search 😀"
+
+
+def test_another_version_of_the_search_changes_nothing_of_the_prompt(opened, endpoint, monkeypatch):
+    endpoint.then(answer("Hi."), search("zebra"), answer("Hm."))
+    app = opened(backend="memory")
+    app.ask("hello", dm(), agent=an_agent(endpoint))
+    monkeypatch.setattr(session_search, "description", "Search in other words.")
+
+    app.ask("again", dm(), agent=an_agent(endpoint))
+
+    first, *others = endpoint.requests
+    assert [one["function"]["name"] for one in first.tools] == ["session_search"]
+    assert [one.tools for one in others] == [first.tools] * 2
+    assert "found" in others[-1].messages[-1]["content"]
 
 
 # ------------------------------------------------------------------ turns

@@ -9,14 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from hermes_hookspecs.ports.agent import Tool, TurnContext
+    from hermes_hookspecs.ports.agent import Agent, Tool, TurnContext
 
-__all__ = ["freeze_tools", "tools_of"]
+__all__ = ["freeze_tools", "offered_by", "tools_of"]
 
 _TOOLS = "tools"
 """Their place in a session's ``model_config``."""
+
+
+def offered_by(agent: Agent, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+    """Return the tools of a profile and those that an agent brings along (``own_tools``); of one name the profile's."""
+    own: Iterable[Tool] = getattr(agent, "own_tools", ())
+    return {one.name: one for one in own} | dict(tools)
 
 
 def freeze_tools(tools: Mapping[str, Tool]) -> str | None:

@@ -18,7 +18,7 @@ from hermes_core.config.sections import CompressionSettings
 from hermes_core.context.attachments import TurnFiles
 from hermes_core.context.compression import Compressor, load_context
 from hermes_core.context.telling import tell_repairs
-from hermes_core.context.toolset import freeze_tools, tools_of
+from hermes_core.context.toolset import freeze_tools, offered_by, tools_of
 from hermes_core.context.window import make_window
 from hermes_core.faultpoints import reach
 from hermes_core.leases import holder_lives
@@ -286,7 +286,7 @@ class TurnEngine:
         parts = self.around.hooks.system_prompt_parts(entry)
         return Snapshot(
             model=agent.model or agent.name,
-            model_config=freeze_tools(tools),
+            model_config=freeze_tools(offered_by(agent, tools)),
             system_prompt="\n\n".join(parts) or None,
         )
 
@@ -318,7 +318,7 @@ class TurnEngine:
             text="\n".join(item.text for item in begun.items),
             attachments=tuple(one for row in begun.rows for one in row.attachments),
             history=SearchingHistory(self.around.store, self._index, principal, context.session.lineage_id),
-            tools=tools_of(context.session.model_config, how.tools),
+            tools=tools_of(context.session.model_config, offered_by(how.agent, how.tools)),
             commands=how.commands,
             steering=means.steering,
             approvals=means.approvals,

@@ -89,6 +89,17 @@ class _Tool:
         return f"{self.name} of version {self.version}"
 
 
+class Speaker:
+    """The agent of a conversation, with a tool of its own that changes when something is upgraded."""
+
+    name = "speaker"
+    model = None
+
+    def __init__(self, talk):
+        self.run = talk.agent
+        self.own_tools = (_Tool("recall", 2 if any(one.endswith(":2") for one in talk.versions) else 1),)
+
+
 def as_bytes(turn):
     """Return what an agent sends, part by part: the tools, then each message; of a live picture its text form."""
     tools = [{"name": one.name, "about": one.description, "schema": one.parameters} for one in turn.tools.values()]
@@ -156,7 +167,7 @@ class Talk:
         entry = app.get_or_create_session(self.source("al"))
         attachments = tuple(self.attachment(*one) for one in files)
         with suppress(AgentFailed):
-            app.ask(text, self.source(entrance), entry=entry, agent=self.agent, attachments=attachments)
+            app.ask(text, self.source(entrance), entry=entry, agent=Speaker(self), attachments=attachments)
 
     def compress(self):
         """Compress by hand; return whether the conversation goes on in a child."""

@@ -204,6 +204,10 @@ class Agent(Protocol):
     An agent that has to be configured first has an attribute ``ready``, true once it can answer, and ``setup``: one
     line that says what is missing, ``""`` for nothing. Where ``[agent] runner`` names none, the first one that is
     ready answers, in order of names; else the built-in ``recall`` does.
+
+    An agent that brings tools of its own names them in an attribute ``own_tools``. They stand among the tools of its
+    turns, and of one name the profile's is there: so they, too, stay in the prompt as the session began with them. What
+    an agent adds to a request behind the back of its turn changes the prompt with every upgrade.
     """
 
     name: str

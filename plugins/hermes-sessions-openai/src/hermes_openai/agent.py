@@ -77,6 +77,15 @@ class OpenAIAgent:
         return not self.setup
 
     @cached_property
+    def own_tools(self) -> tuple[Tool, ...]:
+        """Tools that come with it: the search of earlier conversations, unless the settings forbid it."""
+        if not self._config.session_search:
+            return ()
+        from hermes_hookspecs.session_search import session_search
+
+        return (session_search,)
+
+    @cached_property
     def endpoint(self) -> Endpoint:
         """Where it asks. :raises ConfigError: the agent is not configured; says how that is done."""
         if missing := self.setup:
@@ -90,7 +99,7 @@ class OpenAIAgent:
             key is refused. :raises RetryLater: the endpoint was asked in vain. :raises Rejected: it will not do it.
         """
         effort = _Effort(self._config)
-        box = Toolbox(turn, self._tools(turn), timeout_s=self._config.tool_timeout_s)
+        box = Toolbox(turn, timeout_s=self._config.tool_timeout_s)
         body = self._body(box)
         messages = await self._messages(turn)
         body["messages"] = messages
@@ -156,14 +165,6 @@ class OpenAIAgent:
         if self._config.temperature is not None:
             body["temperature"] = self._config.temperature
         return body
-
-    def _tools(self, turn: TurnContext) -> dict[str, Tool]:
-        tools = dict(turn.tools)
-        if self._config.session_search and "session_search" not in tools:
-            from hermes_hookspecs.session_search import session_search
-
-            tools[session_search.name] = session_search
-        return tools
 
     def _priced(self, reply: Reply) -> Usage:
         usage = reply.usage(self._config.model)
