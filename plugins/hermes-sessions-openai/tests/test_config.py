@@ -124,7 +124,7 @@ def test_a_key_is_taken_out_of_texts():
 @pytest.mark.parametrize(
     ("table", "environ", "missing"),
     [
-        ({}, {"OPENAI_API_KEY": "sk-1"}, 'write [plugins.openai] model = "..."'),
+        ({}, {"OPENAI_API_KEY": "sk-1"}, "set [plugins.openai] model"),
         ({"model": "m"}, {}, "there is no key for https://api.openai.com/v1: put it into OPENAI_API_KEY"),
         ({"model": "m", "key_file": "/nowhere"}, {}, "cannot be read"),
         ({"model": "m"}, {"OPENAI_API_KEY": "sk-1"}, ""),

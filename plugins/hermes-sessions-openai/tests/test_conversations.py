@@ -228,7 +228,7 @@ def test_the_key_reaches_no_log(run, endpoint, caplog):
 
 
 def test_an_agent_that_is_not_configured_says_how_that_is_done(run):
-    with pytest.raises(ConfigError, match=r"write \[plugins.openai\] model"):
+    with pytest.raises(ConfigError, match=r"set \[plugins.openai\] model"):
         run(model="")
 
 

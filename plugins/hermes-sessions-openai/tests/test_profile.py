@@ -14,13 +14,13 @@ from hermes_core import open_app
 from hermes_core.context.repair import repair_message_sequence
 from hermes_hookspecs.errors import AgentFailed
 from hermes_hookspecs.markers import hookimpl
+from hermes_hookspecs.session_search import session_search
 from hermes_hookspecs.source import SessionSource
 from hermes_hookspecs.testing.agents import FakeTool
 from hermes_hookspecs.toolbox import Toolbox
 from hermes_openai.agent import OpenAIAgent
 from hermes_openai.config import OpenAIConfig
 from hermes_openai.prompt import user_message, wire_messages
-from hermes_openai.session_search import session_search
 from hermes_openai.testing import FakeEndpoint, answer, calls, cut, hold, refuse
 
 
@@ -225,7 +225,7 @@ def test_another_version_of_the_search_changes_nothing_of_the_prompt(opened, end
     first, *others = endpoint.requests
     assert [one["function"]["name"] for one in first.tools] == ["session_search"]
     assert [one.tools for one in others] == [first.tools] * 2
-    assert "found" in others[-1].messages[-1]["content"]
+    assert "results" in others[-1].messages[-1]["content"]
 
 
 # ------------------------------------------------------------------ turns
