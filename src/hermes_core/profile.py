@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.context import WindowReport
     from hermes_hookspecs.ids import LineageId, SessionId
+    from hermes_hookspecs.inbox import AcceptResult, MessageEvent
     from hermes_hookspecs.messages import MessageDraft
     from hermes_hookspecs.operations import Deleted
     from hermes_hookspecs.ports.app import App
@@ -292,6 +293,11 @@ class Profile:
             wake=self.wake_servers,
             make_way=lambda lineages: self._turns.recovery.make_way(lineages),  # noqa: PLW0108 - opened late
         )
+
+    async def say(self, event: MessageEvent) -> AcceptResult:
+        """Store what a command says in the name of whoever typed it."""
+        (result,) = await self._acceptance.accept((event,), (), said=True)
+        return result
 
     def wake_servers(self, entrances: Iterable[Entrance]) -> None:
         """Wake those who serve entrances: there may be something to answer, and something to send."""

@@ -77,7 +77,7 @@ class Crew:
             thread_route=lambda source: _thread_route(profile, source),
             stream_s=profile.settings.stream_interval_of,
         )
-        controls = ControlRunner(app, profile.command_book, profile.desk.entry_behind)
+        controls = ControlRunner(app, profile.command_book, profile.desk.entry_behind, profile.say)
         serving = Serving(
             entrances=tuple(one.entrance for one in entrances),
             agent=turns.agent(agent),

@@ -83,10 +83,15 @@ class Acceptance:
         self._wake = wake
         self._make_way = make_way
 
-    async def accept(self, events: Sequence[MessageEvent], state: Sequence[StateUpdate]) -> Sequence[AcceptResult]:
-        """Store a batch and its sender's state; results in order. Errors as ``App.accept`` raises them."""
+    async def accept(
+        self, events: Sequence[MessageEvent], state: Sequence[StateUpdate], *, said: bool = False
+    ) -> Sequence[AcceptResult]:
+        """Store a batch and its sender's state; results in order. Errors as ``App.accept`` raises them.
+
+        :param said: a command says it: it is no command, whatever it looks like, and no turn has to end for it.
+        """
         now = self._clock.now()
-        drafts = tuple(self._draft(event) for event in events)
+        drafts = tuple(self._draft(event, said=said) for event in events)
         await self._end_the_dead(drafts)
         if self._desk.resets.active:
             from asyncio import to_thread
@@ -105,12 +110,12 @@ class Acceptance:
         if notices:
             await self._store.perform(Deliver(drafts=notices, now=now))
         for draft, result in zip(drafts, results, strict=True):
-            if result.id is not None and not result.duplicate:
+            if result.id is not None and not result.duplicate and not said:
                 await self._interrupt(draft, result.id)
         self._wake(draft.entrance for draft in drafts)
         return results
 
-    def _draft(self, event: MessageEvent) -> InboxDraft:
+    def _draft(self, event: MessageEvent, *, said: bool) -> InboxDraft:
         source, error = self._desk.at_home(event.source), event.error
         try:
             key = self._desk.key(source)
@@ -124,8 +129,8 @@ class Acceptance:
         except PluginError as failed:
             error, attachments = f"plugin {failed.plugin} could not redact it", ()
             _log.warning("a message of %s was put aside without its content: %s", entrance_of(source), error)
-        plain = event.kind == MESSAGE and not event.attachments
-        kind = CONTROL if plain and self._said_to_us(text, event) else event.kind
+        may_be_command = event.kind == MESSAGE and not event.attachments and not said
+        kind = CONTROL if may_be_command and self._said_to_us(text, event) else event.kind
         if kind == CONTROL and not self._is_command(text):
             error = error or "a control row that is no command"
         return InboxDraft(
@@ -138,7 +143,7 @@ class Acceptance:
             attachments=attachments,
             kind=kind,
             error=error,
-            only_if_idle=kind == MESSAGE and not error and self._policy(source) == "reject",
+            only_if_idle=kind == MESSAGE and not error and not said and self._policy(source) == "reject",
         )
 
     def _said_to_us(self, text: str, event: MessageEvent) -> bool:
