@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hermes_feishu.testing import FakeFeishu
+from hermes_hookspecs.ports.agent import AssistantStep, TextDelta
 from hermes_hookspecs.principal import operator
 
 hermes_core = pytest.importorskip("hermes_core", reason="a gateway is the core's")
@@ -44,7 +45,7 @@ class Scene:
     async def serving(self, agent="echo"):
         """Run a gateway while the block runs."""
         self._written()
-        overrides = {"agent.runner": "echo", "inbox.batch_window_s": 0.0}
+        overrides = {"agent.runner": "echo", "inbox.batch_window_s": 0.0, "gateway.stream_interval_s": 0.02}
         with hermes_core.open_app(self.home, environ=dict(self.fake.environ()), overrides=overrides) as app:
             running = asyncio.create_task(app.gateway.run(platforms=("feishu",), agent=agent))
             try:
@@ -270,6 +271,65 @@ def test_h22_who_shows_another_id_later_keeps_their_session(scene):
             assert await scene.texts(2) == ["echo 1: message 1", "echo 2: message 2"]
 
     scene.play(test)
+
+
+class Writer:
+    """An agent that says a piece whenever the test lets it."""
+
+    name, model = "writer", None
+
+    def __init__(self, *pieces):
+        self._pieces = pieces
+        self.gate = asyncio.Queue()
+
+    async def run(self, turn):
+        for piece in self._pieces:
+            yield TextDelta(text=piece)
+            await self.gate.get()
+        yield AssistantStep(content="".join(self._pieces))
+
+
+def test_an_answer_is_one_message_that_grows_in_its_topic(scene):
+    agent = Writer("Once ", "**upon** ", "a time")
+
+    async def test():
+        async with scene.serving(agent):
+            await scene.fake.say("a story", chat_id="oc_g", group=True, thread_id="omt_1")
+            (sent,) = await until_shown(scene, "Once")
+            agent.gate.put_nowait(None)
+            await until_shown(scene, "upon")
+            agent.gate.put_nowait(None)
+            agent.gate.put_nowait(None)
+            (same,) = await until_shown(scene, "a time")
+            assert (same.message_id, same.thread_id) == (sent.message_id, "omt_1")
+            assert await scene.texts(1) == ["Once **upon** a time"]
+
+    scene.play(test)
+
+
+def test_an_answer_grows_within_the_edits_that_a_message_can_have(scene):
+    agent = Writer(*(f"piece {number} " for number in range(40)))
+
+    async def test():
+        async with scene.serving(agent):
+            await scene.fake.say("a long story", chat_id="oc_1")
+            for number in range(40):
+                agent.gate.put_nowait(None)
+                if number < 25:
+                    await asyncio.sleep(0.03)  # edits have their distance
+            await until_shown(scene, "piece 39")
+            whole = " ".join(await scene.texts(1))
+            assert [f"piece {number} " in f"{whole} " for number in range(40)] == [True] * 40
+            assert max(one.edits for one in scene.fake.world.sent_by_apps()) <= 20
+
+    scene.play(test)
+
+
+async def until_shown(scene, words):
+    """Return what our bots said once these words are among it."""
+    sent = scene.fake.world.sent_by_apps
+    await scene.fake.world.until(lambda: any(words in one.content for one in sent()), PATIENCE_S)
+    return sent()
 
 
 def test_wrong_credentials_are_named_in_the_status_and_the_other_account_runs_on(scene):
