@@ -59,6 +59,13 @@ def talk(app, text, source=TERMINAL, *, new=False):
         ("/2", None),
         ("/new@our bot/x", ("new", "bot/x")),
         ("/new@our-bot x", None),
+        ("／new plan", ("new", "plan")),
+        ("／ｎｅｗ", ("new", "")),
+        ("@Bot ／new", ("new", "")),
+        ("\ufeff/new", ("new", "")),
+        ("/new\u200b", ("new", "")),
+        ("／root／a.txt", None),
+        ("\u200b", None),
         ("/" + "x" * 33, None),
         ("hello /new", None),
         ("", None),
@@ -66,6 +73,25 @@ def talk(app, text, source=TERMINAL, *, new=False):
 )
 def test_only_a_slash_a_name_and_its_arguments_at_the_very_beginning(text, parsed):
     assert parse_command(text) == parsed
+
+
+def test_what_is_in_full_width_or_begins_unseen_is_a_command_where_it_is_meant_for_us(app):
+    for text in ("／status", "\ufeff/status"):
+        assert app.command_book.is_command(text, addressed=False)
+    assert not app.command_book.is_command("@Bot ／status", addressed=False)
+
+
+@pytest.mark.parametrize("name", ["/history", "/undo", "/queue", "/resume"])
+@pytest.mark.parametrize("typed", ["9" * 10_000, "x \x1b[31m" + "y" * 5000, "z" * 61])
+def test_a_refusal_repeats_the_beginning_of_what_was_typed_alone(app, name, typed):
+    entry = talk(app, "hello")
+
+    reply = run(app, f"{name} {typed}", entry=entry)
+
+    assert reply.failed
+    assert len(reply.text) < 200
+    assert "…" in reply.text
+    assert reply.text.isprintable()
 
 
 def test_other_text_is_no_command(app):
@@ -384,5 +410,5 @@ def test_on_a_shared_platform_one_resumes_ones_own(app):
     for reference in (theirs.session_id, "secret plan", "2"):
         reply = run(app, f"/resume {reference}", CHAT, mine)
         assert reply.failed
-        assert "no session answers to" in reply.text
+        assert "No session answers to" in reply.text
     assert "secret" not in run(app, "/sessions", CHAT, mine).text

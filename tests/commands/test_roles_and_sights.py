@@ -166,13 +166,14 @@ def test_search_finds_and_says_how_to_go_on(app, entry):
 
     assert entry.session_id in found
     assert run(app, "/search").failed
-    assert run(app, "/search nowhere").text.startswith("Nothing was found.")
+    assert "\x02" not in found
+    assert run(app, "/search nowhere").text == "Nothing was found (searched row by row, without an index)."
 
 
 def test_in_a_room_nobody_finds_what_was_said_in_private(app):
     app.ask("the secret pump", CHAT)
 
-    assert run(app, "/search pump", ROOM).text.startswith("Nothing was found.")
+    assert run(app, "/search pump", ROOM).text.startswith("Nothing was found (")
 
 
 @pytest.mark.parametrize("name", ["undo", "redo", "retry", "branch", "history", "usage", "recap"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from hermes_core.commands.aside import aside
+from hermes_core.commands.echoes import echoed
 from hermes_core.commands.looking import LOOKING_COMMANDS
 from hermes_core.commands.revising import REVISING_COMMANDS
 from hermes_hookspecs.commands import Command, CommandReply
@@ -100,6 +101,9 @@ def _resume(call: CommandCall) -> CommandReply:
     try:
         applied = _resumed_before(call)
         lineage_id = applied or _meant(call)
+    except SessionNotFound:
+        text = f"No session answers to {echoed(call.arguments)}; /sessions lists what there is."
+        return CommandReply(text=text, failed=True)
     except SessionError as error:
         return CommandReply(text=str(error), failed=True)
     if applied is None and call.entry is not None and call.entry.lineage_id == lineage_id:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_core.commands.parse import parse_command, without_mentions
+from hermes_core.commands.parse import bare, parse_command, without_mentions
 from hermes_hookspecs.commands import CommandCall, CommandReply
 from hermes_hookspecs.principal import ADMIN
 
@@ -83,7 +83,7 @@ class CommandBook:
 
     def is_command(self, text: str, *, addressed: bool = True) -> bool:
         """Return whether a message is a command. Mentions in front count only where it is meant for us."""
-        if not addressed and without_mentions(text) != text.strip():
+        if not addressed and without_mentions(text) != bare(text):
             return False
         return self._is_word(text) or parse_command(text) is not None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.commands.aside import aside
+from hermes_core.commands.echoes import echoed
 from hermes_hookspecs.commands import Command, CommandReply, Saying
 from hermes_hookspecs.errors import SessionError
 from hermes_hookspecs.messages import ASSISTANT, TOOL, USER
@@ -31,7 +32,7 @@ def _history(call: CommandCall) -> CommandReply:
         return CommandReply(text=_NONE_YET, failed=True)
     wanted = call.arguments or str(_SHOWN)
     if not (wanted.isascii() and wanted.isdigit()) or not 1 <= int(wanted[:9]) <= _MOST_SHOWN:
-        return CommandReply(text=f"/history takes a number from 1 to {_MOST_SHOWN}, not {wanted!r}.", failed=True)
+        return CommandReply(text=f"/history takes a number from 1 to {_MOST_SHOWN}, not {echoed(wanted)}.", failed=True)
     rows = call.app.store.last_messages(call.entry.lineage_id, call.principal, count=int(wanted))
     lines = [line for line in map(_line_of, rows) if line]
     return CommandReply(text="\n".join(lines) or "Nothing was said here yet.")
@@ -84,7 +85,7 @@ def _queue(call: CommandCall) -> CommandReply:
         return CommandReply(text=text.capitalize() if dropped else "Nothing waits.")
     if call.arguments:
         return CommandReply(
-            text=f"/queue shows what waits, /queue clear takes it back; not {call.arguments!r}.", failed=True
+            text=f"/queue shows what waits, /queue clear takes it back; not {echoed(call.arguments)}.", failed=True
         )
     waiting = conversations.waiting(call.source)
     running = "" if call.entry is None else call.app.turn_state(call.entry.lineage_id)
@@ -118,15 +119,18 @@ def _search(call: CommandCall) -> CommandReply:
     except (ValueError, SessionError) as error:
         return CommandReply(text=str(error), failed=True)
     if not answer.results:
-        return CommandReply(text=f"Nothing was found.{' ' if answer.note else ''}{answer.note}")
+        return CommandReply(text=f"Nothing was found ({answer.note})." if answer.note else "Nothing was found.")
     lines = [_found(place, one) for place, one in enumerate(answer.results, 1)]
-    note = [answer.note] if answer.note else []
+    note = [f"({answer.note})"] if answer.note else []
     return CommandReply(text="\n".join([*lines, *note, "/resume ID goes on with one."]))
 
 
 def _found(place: int, one: FoundSession) -> str:
+    from hermes_hookspecs.ports.search import HIT_END, HIT_START
+
     title = one.title or _cut(one.preview, 40)
-    return f"{place}. {one.session_id}  {title}\n   {_cut(one.snippet, 160)}"
+    snippet = one.snippet.replace(HIT_START, "").replace(HIT_END, "")
+    return f"{place}. {one.session_id}  {title}\n   {_cut(snippet, 160)}"
 
 
 def _recap(call: CommandCall) -> CommandReply:

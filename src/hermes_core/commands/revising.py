@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.commands.aside import aside
+from hermes_core.commands.echoes import echoed
 from hermes_hookspecs.commands import Command, CommandReply, Saying
 from hermes_hookspecs.errors import LeaseBusy, SessionError
 
@@ -25,7 +26,7 @@ def _undo(call: CommandCall) -> CommandReply:
     """Hide the last turns."""
     turns = _count(call.arguments)
     if turns is None:
-        text = f"/undo takes a number of turns from 1 to {_MOST_TURNS}, not {call.arguments!r}."
+        text = f"/undo takes a number of turns from 1 to {_MOST_TURNS}, not {echoed(call.arguments)}."
         return CommandReply(text=text, failed=True)
 
     def change(entry: SessionEntry) -> TakenBack:
