@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
+import attrs
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -12,12 +15,17 @@ from hermes_core import open_app
 from hermes_core.leases import holder_here
 from hermes_hookspecs.errors import LeaseBusy
 from hermes_hookspecs.ids import new_turn_id
-from hermes_hookspecs.operations import Begin
+from hermes_hookspecs.inbox import MessageEvent
+from hermes_hookspecs.messages import USER, MessageDraft
+from hermes_hookspecs.operations import Begin, Begun
+from hermes_hookspecs.ports.platform import ServedEntrance
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import Entrance, SessionSource
+from hermes_hookspecs.testing.platform import RecordingSender
 
 ALL = operator()
 TERMINAL = SessionSource(platform="cli", chat_id="pts-1")
+CHAT = SessionSource(platform="feishu", chat_id="oc_1", user_id="ou_1", chat_type="dm")
 
 
 def counting():
@@ -175,6 +183,53 @@ def test_a_turn_that_runs_elsewhere_is_named_and_nothing_changes(app, talk):
             change(entry.lineage_id, TERMINAL)
 
     assert len(said(app, entry)) == 2
+
+
+@pytest.mark.parametrize("command", ["undo", "retry"])
+def test_a_message_that_was_taken_back_is_not_tried_again(app, command):
+    """A process died over a chat's message; before anybody tried it again, the terminal took it back."""
+    entry = app.ask("zero", CHAT, agent=counting()).entry
+    app.resume_session(TERMINAL, entry.lineage_id)
+    interrupt(app, entry.lineage_id, "one")
+
+    getattr(app.conversations, command)(entry.lineage_id, TERMINAL)
+
+    assert serve(app) == []
+    assert said(app, entry) == ["zero", "answer 1 to zero"]
+    assert app.store.waiting(entry.lineage_id) == ()
+    if command == "undo":
+        app.conversations.redo(entry.lineage_id, TERMINAL)
+        assert said(app, entry)[2] == "one"
+        assert serve(app) == []
+
+
+def interrupt(app, lineage_id, text):
+    """Accept a chat's message and leave its turn behind as a process does that has died."""
+    now = app.clock.now()
+    event = MessageEvent(source=CHAT, text=text, received_at=now, identities=("om_1",))
+    (accepted,) = asyncio.run(app.accept([event]))
+    app.desk.route_waiting(app.store.inbox_item(accepted.id))
+    item = app.store.inbox_item(accepted.id)
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait(timeout=60)
+    begun = app.store.apply(
+        Begin(
+            lineage_id=lineage_id,
+            turn_id=new_turn_id(now),
+            holder=attrs.evolve(holder_here(item.entrance, item.session_key), pid=child.pid),
+            now=now,
+            ttl_ms=30_000,
+            drafts=(MessageDraft(role=USER, content=text, timestamp=now, inbox_id=item.id),),
+        )
+    )
+    assert isinstance(begun, Begun)
+
+
+def serve(app):
+    sender = RecordingSender()
+    served = [ServedEntrance(entrance=Entrance("feishu"), sender=sender)]
+    asyncio.run(asyncio.wait_for(app.work(served, until_idle=True), 30))
+    return sender.texts()
 
 
 def test_an_undo_does_not_reach_behind_a_compression(app, talk):

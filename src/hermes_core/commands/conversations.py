@@ -116,12 +116,28 @@ class ConversationDesk:
             plan = planner(rows, memory)
             if plan is None:
                 return None
+            if not plan.show:
+                self._answer_no_more(lineage_id, rows, plan)
             made.append(plan)
             return self._operation(fence, plan, control_id)
 
         if not change_under_lease(turns.engine.around, lineage_id, self._holder(source), control_id, change):
             return TakenBack(turns=0, refusal=refusal)
         return self._result(lineage_id, (made[0].start, made[0].turns), again=again)
+
+    def _answer_no_more(self, lineage_id: LineageId, rows: Sequence[Message], plan: Plan) -> None:
+        """Take back the messages of a plan that wait to be tried again, since their turn was interrupted.
+
+        Done under the lease, so none of them can begin meanwhile; else what was taken back would be answered after all.
+        """
+        from hermes_hookspecs.operations import Withdraw
+
+        first, last = plan.span
+        theirs = {row.inbox_id for row in rows if first <= row.id <= last and not row.hidden}
+        waiting = self._store.waiting(lineage_id, limit=_MOST_WAITING)
+        ids = tuple(item.id for item in waiting if item.id in theirs)
+        if ids:
+            self._store.apply(Withdraw(ids=ids, now=self._now))
 
     def _holder(self, source: SessionSource) -> LeaseHolder:
         from hermes_core.inbox.door import entrance_of
