@@ -13,6 +13,7 @@ from hermes_hookspecs.operations import (
     Accept,
     Append,
     Attach,
+    Claim,
     ClaimDelivery,
     Control,
     DeferDelivery,
@@ -24,6 +25,8 @@ from hermes_hookspecs.operations import (
     GetOrCreate,
     LeaveEntrances,
     MarkSent,
+    MoveRoutes,
+    Rekey,
     ReleaseRoute,
     Renew,
     RetryDelivery,
@@ -224,6 +227,28 @@ def test_no_write_of_the_outbox_or_of_recovery_reads_a_whole_table(scene, entry)
 
     assert slow == []
     assert seen >= {"Control", "Deliver", "ClaimDelivery", "MarkSent", "DeferDelivery", "FailDelivery", "Sweep"}
+
+
+def test_no_claim_and_no_move_of_a_route_reads_a_whole_table(scene, entry):
+    other = scene.enter(key_of("old"))
+    move = Rekey(
+        key=KEY,
+        new_key=key_of("new"),
+        expected=entry.lineage_id,
+        key_version=2,
+        policy=scene.policy,
+        owner=owner_of(source_at("oc_7", "ou_7"), shared=False),
+        shared=True,
+    )
+    claims = (Claim(key=other.session_key, scope_id="T1"), Claim(key=other.session_key))
+    scoped = source_at(scope_id="T1")
+
+    moved = _plans_of_write(scene, MoveRoutes(moves=(move,), batch="B1", now=9))
+    refused = _plans_of_write(scene, scene.wanting(key_of("a"), scoped, claims=claims[:1]))
+    claimed = _plans_of_write(scene, scene.wanting(key_of("b"), scoped, claims=claims))
+
+    assert moved.slow == refused.slow == claimed.slow == []
+    assert [line.kind for line in scene.store.route_moves()] == ["claimed", "refused", "moved"]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from hermes_hookspecs.operations.lineages import (
     Rename,
     SetFlags,
 )
+from hermes_hookspecs.operations.moving import Moved, MoveRoutes, Rekey
 from hermes_hookspecs.operations.operation import ACTIVITY_RESOLUTION_MS, Operation
 from hermes_hookspecs.operations.outbox import (
     ClaimDelivery,
@@ -103,12 +104,15 @@ __all__ = [
     "Hide",
     "LeaveEntrances",
     "MarkSent",
+    "MoveRoutes",
+    "Moved",
     "NotYourTurn",
     "NothingWaiting",
     "Operation",
     "PutState",
     "RecordAudit",
     "RecordUsage",
+    "Rekey",
     "ReleaseRoute",
     "Released",
     "Rename",

@@ -52,8 +52,10 @@ class GetOrCreate(Operation["SessionEntry"]):
     """Return what ``key`` leads to; create lineage, session and route where it leads nowhere.
 
     A live route is followed to its lineage's tip. Else the first claim whose route is there and fits is moved to
-    ``key``. Else a lineage ``lineage_id`` with session ``session_id`` is made; a title that waits on the route
-    becomes its title. Pending inbox rows of ``key`` without a lineage get it.
+    ``key``; where no scope was recorded and the message has one, owner, room and source of its lineage get it, too.
+    The journal (:class:`~hermes_hookspecs.sessions.RouteMove`) has a line for the claim, and one for each route that
+    was asked for and did not fit. Else a lineage ``lineage_id`` with session ``session_id`` is made; a title that waits
+    on the route becomes its title. Pending inbox rows of ``key`` without a lineage get it.
 
     Attributes:
         observed: with ``force_new``: the lineage that the caller saw behind the key (``None``: none). A route that

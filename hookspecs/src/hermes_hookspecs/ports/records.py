@@ -1,4 +1,4 @@
-"""Reads of a store beside conversations: requests for approval, what tools did, jobs, sums of usage."""
+"""Reads of a store beside conversations: requests for approval, what tools did, jobs, moved routes, usage."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import ApprovalId, JobId, LineageId, SessionId, TurnId
     from hermes_hookspecs.jobs import Job
     from hermes_hookspecs.principal import Owner, Principal
+    from hermes_hookspecs.sessions import RouteMove
     from hermes_hookspecs.usage import UsageGroup
 
 __all__ = ["RecordReader"]
@@ -49,6 +50,13 @@ class RecordReader(Protocol):
 
     def untold_jobs(self, lineage_id: LineageId, *, limit: int = 20) -> Sequence[Job]:
         """Return the jobs of a lineage that have ended and that no turn of it has heard of, oldest first."""
+        ...
+
+    # routes
+    def route_moves(
+        self, *, batch: str | None = None, kinds: Sequence[str] = (), limit: int | None = 100
+    ) -> Sequence[RouteMove]:
+        """Return the journal of routes, newest first: of one batch or all, of some kinds or (``()``) of every kind."""
         ...
 
     # usage

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.sessions.entries import Route as Route
     from hermes_hookspecs.sessions.entries import Session as Session
     from hermes_hookspecs.sessions.entries import SessionEntry as SessionEntry
+    from hermes_hookspecs.sessions.moves import RouteMove as RouteMove
     from hermes_hookspecs.sessions.summaries import Left as Left
     from hermes_hookspecs.sessions.summaries import SessionFilter as SessionFilter
     from hermes_hookspecs.sessions.summaries import SessionSummary as SessionSummary
@@ -23,6 +24,7 @@ __all__ = [
     "Left",
     "Lineage",
     "Route",
+    "RouteMove",
     "Session",
     "SessionEntry",
     "SessionFilter",
@@ -43,7 +45,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(msg)
     from importlib import import_module
 
-    module = "summaries" if name in _SUMMARIES else "entries"
+    module = "moves" if name == "RouteMove" else "summaries" if name in _SUMMARIES else "entries"
     found: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = found
     return found

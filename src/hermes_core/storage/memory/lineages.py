@@ -69,6 +69,7 @@ def _forget(tables: Tables, lineage_id: LineageId, now: int) -> None:
     tables.usage = [row for row in tables.usage if row.lineage_id != lineage_id]
     tables.state = {key: entry for key, entry in tables.state.items() if entry.lineage_id != lineage_id}
     tables.approvals = {key: one for key, one in tables.approvals.items() if one.lineage_id != lineage_id}
+    tables.moves = [move for move in tables.moves if move.lineage_id != lineage_id]
     tables.jobs = {key: job for key, job in tables.jobs.items() if job.lineage_id != lineage_id}
     for place, row in tables.audit.items():
         if row.lineage_id == lineage_id:

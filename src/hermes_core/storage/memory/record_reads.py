@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import ApprovalId, JobId, LineageId, SessionId, TurnId
     from hermes_hookspecs.jobs import Job
     from hermes_hookspecs.principal import Owner, Principal
+    from hermes_hookspecs.sessions import RouteMove
 
 __all__ = ["MemoryRecordReader"]
 
 
 class MemoryRecordReader:
-    """Reads of requests, calls, jobs and usage."""
+    """Reads of requests, calls, jobs, moved routes and usage."""
 
     _tables: Tables
 
@@ -80,6 +81,17 @@ class MemoryRecordReader:
         every = [job_as_it_stands(self._tables, job) for job in self._tables.jobs.values()]
         found = [job for job in every if job.lineage_id == lineage_id and job.status != RUNNING and not job.told]
         return tuple(found[: max(limit, 0)])
+
+    def route_moves(
+        self, *, batch: str | None = None, kinds: Sequence[str] = (), limit: int | None = 100
+    ) -> Sequence[RouteMove]:
+        """Return the journal of routes, newest first."""
+        found = [
+            move
+            for move in reversed(self._tables.moves)
+            if batch in {None, move.batch} and (not kinds or move.kind in kinds)
+        ]
+        return tuple(found if limit is None else found[: max(limit, 0)])
 
     def usage_sums(
         self,

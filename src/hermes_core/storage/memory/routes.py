@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.storage.memory.closing import revoke_lease
+from hermes_core.storage.memory.moves import note_claim, note_refusals
 from hermes_core.storage.memory.plugin_state import write_state
 from hermes_core.storage.memory.tables import entry_of
 from hermes_core.storage.memory.titles import free_title
@@ -41,6 +42,7 @@ def get_or_create(tables: Tables, operation: GetOrCreate) -> SessionEntry:
         claimed = _claim(tables, operation)
         if claimed is not None:
             return claimed
+        note_refusals(tables, operation)
     return _create_and_bind(tables, operation, current)
 
 
@@ -65,6 +67,7 @@ def _claim(tables: Tables, operation: GetOrCreate) -> SessionEntry | None:
         old = tables.routes.get(claim.key)
         if old is None or old.lineage_id is None or old.source.scope_id != claim.scope_id:
             continue
+        note_claim(tables, operation, claim, old.lineage_id)
         del tables.routes[claim.key]
         lead(tables, operation, old.lineage_id)
         for item in tables.pending(key=claim.key):

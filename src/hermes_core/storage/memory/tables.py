@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.jobs import Job
     from hermes_hookspecs.messages import MessageDraft
     from hermes_hookspecs.outbox import Delivery
-    from hermes_hookspecs.sessions import Lineage, Route, Session
+    from hermes_hookspecs.sessions import Lineage, Route, RouteMove, Session
     from hermes_hookspecs.source import Entrance, SessionSource
     from hermes_hookspecs.state import StateEntry
     from hermes_hookspecs.turns import Lease, RecordedUsage, Turn
@@ -78,10 +78,12 @@ class Tables:
     approvals: dict[ApprovalId, Approval] = attrs.field(factory=dict)
     audit: dict[tuple[TurnId, str], AuditRow] = attrs.field(factory=dict)
     jobs: dict[JobId, Job] = attrs.field(factory=dict)
+    moves: list[RouteMove] = attrs.field(factory=list)
     last_message: int = 0
     last_inbox: int = 0
     last_delivery: int = 0
     last_audit: int = 0
+    last_move: int = 0
 
     def copy(self) -> Tables:
         """Return tables that can be changed while these stay as they are; the values are shared."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FIFTH", "FOURTH"]
+__all__ = ["FIFTH", "FOURTH", "SIXTH"]
 
 FOURTH = """
 -- One row per call of a tool. arguments, result: the beginning, within a bound; empty once the lineage is gone.
@@ -90,4 +90,26 @@ CREATE INDEX jobs_settled ON jobs (settled_at, no) WHERE settled_at IS NOT NULL;
 FIFTH = """
 -- branched_from: the session that the lineage was branched off, which may be gone by now.
 ALTER TABLE lineages ADD COLUMN branched_from TEXT;
+"""
+
+SIXTH = """
+-- A line for each route that moved to another key, or was refused one. batch: of what was applied together.
+-- key_version, the two policies, owner, shared: of the route and its lineage before.
+CREATE TABLE route_moves (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    batch TEXT,
+    key TEXT NOT NULL,
+    new_key TEXT NOT NULL,
+    lineage_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    key_version INTEGER NOT NULL,
+    group_sessions_per_user INTEGER NOT NULL,
+    thread_sessions_per_user INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    shared INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX route_moves_of_batch ON route_moves (batch, kind, key) WHERE batch IS NOT NULL;
+CREATE INDEX route_moves_by_lineage ON route_moves (lineage_id);
 """

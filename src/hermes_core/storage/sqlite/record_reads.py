@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import ApprovalId, JobId, LineageId, SessionId, TurnId
     from hermes_hookspecs.jobs import Job
     from hermes_hookspecs.principal import Owner, Principal
+    from hermes_hookspecs.sessions import RouteMove
     from hermes_hookspecs.usage import UsageGroup
 
 __all__ = ["SqliteRecordReads"]
 
 
 class SqliteRecordReads:
-    """Reads of requests, calls, jobs and usage; where each gets its view from is the subclass's business."""
+    """Reads of requests, calls, jobs, moved routes and usage; the view is the subclass's business."""
 
     def _view(self) -> AbstractContextManager[Reader]:
         raise NotImplementedError
@@ -70,6 +71,15 @@ class SqliteRecordReads:
 
         with self._view() as reader:
             return records.untold_jobs(reader, lineage_id, limit)
+
+    def route_moves(
+        self, *, batch: str | None = None, kinds: Sequence[str] = (), limit: int | None = 100
+    ) -> Sequence[RouteMove]:
+        """Lines of the journal of routes, newest first."""
+        from hermes_core.storage.sqlite.queries import moves
+
+        with self._view() as reader:
+            return moves.route_moves(reader, batch, kinds, limit)
 
     def usage_sums(
         self,

@@ -9,7 +9,7 @@ written often touches them. Rows are ordered by their integer ids, never by time
 from __future__ import annotations
 
 from hermes_core.storage.sqlite.migrate import Migration, Schema
-from hermes_core.storage.sqlite.migrations import FIFTH, FOURTH
+from hermes_core.storage.sqlite.migrations import FIFTH, FOURTH, SIXTH
 
 __all__ = ["APPLICATION_ID", "SCHEMA"]
 
@@ -330,6 +330,7 @@ CHECKSUMS = {
     "outbox": 0xC8E75051,
     "outbox_parts": 0xD08E7AD2,
     "plugin_state": 0x3E8E7A0E,
+    "route_moves": 0x7C149081,
     "routes": 0xB2573A3A,
     "sessions": 0x0D078575,
     "turns": 0xA8BA8D0E,
@@ -344,6 +345,7 @@ SCHEMA = Schema(
         Migration(3, THIRD),
         Migration(4, FOURTH),
         Migration(5, FIFTH),
+        Migration(6, SIXTH),
     ),
     checksums=CHECKSUMS,
 )

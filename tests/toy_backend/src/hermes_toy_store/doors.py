@@ -35,6 +35,8 @@ def get_or_create(book: Book, op: ops.GetOrCreate) -> SessionEntry:
         old = book.routes.get(claim.key)
         if old is not None and old.lineage_id is not None and old.source.scope_id == claim.scope_id:
             del book.routes[claim.key]
+            if claim.scope_id is None and op.source.scope_id is not None:
+                _fill_scope(book, book.lineages[old.lineage_id], op)
             _lead(book, op, old.lineage_id)
             for item in book.waiting(key=claim.key):
                 book.set_item(item, lineage_id=old.lineage_id)
@@ -47,6 +49,24 @@ def get_or_create(book: Book, op: ops.GetOrCreate) -> SessionEntry:
     if current is not None:
         book.end_tip(current, "new_session", op.now)
     return entry
+
+
+def _fill_scope(book: Book, lineage: Lineage, op: ops.GetOrCreate) -> None:
+    at = op.source
+
+    def fill(one: Owner) -> Owner:
+        return attrs.evolve(one, scope_id=one.scope_id or at.scope_id) if one.platform == at.platform else one
+
+    source = lineage.source
+    if source.platform == at.platform and source.scope_id is None:
+        source = attrs.evolve(source, scope_id=at.scope_id)
+    owner, room = fill(lineage.owner), lineage.room and fill(lineage.room)
+    title = lineage.title
+    if title is not None and owner != lineage.owner:
+        title = _free(book, owner, title)
+        book.sessions[lineage.tip] = attrs.evolve(book.sessions[lineage.tip], title=title)
+    book.lineages[lineage.id] = attrs.evolve(lineage, owner=owner, room=room, source=source, title=title)
+    book.tell(lineage.id, op.now)
 
 
 def _hit(book: Book, op: ops.GetOrCreate, lineage_id: LineageId) -> SessionEntry:

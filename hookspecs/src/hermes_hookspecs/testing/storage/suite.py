@@ -16,6 +16,7 @@ from hermes_hookspecs.testing.storage.inbox import InboxTests
 from hermes_hookspecs.testing.storage.jobs import JobTests
 from hermes_hookspecs.testing.storage.leases import LeaseTests
 from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
+from hermes_hookspecs.testing.storage.moves import MoveTests, ScopeTests
 from hermes_hookspecs.testing.storage.outbox import InboundTests, OutboxTests, PeopleTests
 from hermes_hookspecs.testing.storage.presence import PresenceTests, WorkTests
 from hermes_hookspecs.testing.storage.recovery import EndingTests, RecoveryTests
@@ -36,6 +37,7 @@ __all__ = ["RecordsSuite", "StorageSuite"]
 
 class StorageSuite(
     RouteTests,
+    ScopeTests,
     TitleTests,
     LineageTests,
     DeletionTests,
@@ -87,11 +89,20 @@ class StorageSuite(
 
 
 class RecordsSuite(
-    HidingTests, BranchingTests, ResetTests, ApprovalTests, AuditTests, JobTests, UsageTests, CompleteSuite
+    HidingTests,
+    BranchingTests,
+    ResetTests,
+    ApprovalTests,
+    AuditTests,
+    JobTests,
+    MoveTests,
+    UsageTests,
+    CompleteSuite,
 ):
     """What a store does beside that for people and agents at work.
 
-    Rows taken back, branches, resets that clear and carry, requests for approval, calls, jobs, what it all cost.
+    Rows taken back, branches, resets that clear and carry, requests for approval, calls, jobs, routes that move, what it
+    all cost.
 
     With the fixtures of :class:`StorageSuite`. A store that fails it still serves conversations.
     """

@@ -72,6 +72,10 @@ def get_or_create(operation: GetOrCreate) -> Callable[[Transaction], SessionEntr
             claimed = _claim(tx, operation)
             if claimed is not None:
                 return claimed
+            if operation.claims:
+                from hermes_core.storage.sqlite.handlers.moves import note_refusals
+
+                note_refusals(tx, operation)
         return _create_and_bind(tx, operation, found)
 
     return work
@@ -100,6 +104,9 @@ def _claim(tx: Transaction, operation: GetOrCreate) -> SessionEntry | None:
         if old is None:
             continue
         (lineage_id,) = cast("tuple[LineageId]", old)  # the column of CLAIMABLE
+        from hermes_core.storage.sqlite.handlers.moves import note_claim
+
+        note_claim(tx, operation, claim, lineage_id)
         tx.run(REMOVE_ROUTE, (claim.key,))
         lead(tx, operation, lineage_id)
         tx.run(FOLLOW, (lineage_id, claim.key))

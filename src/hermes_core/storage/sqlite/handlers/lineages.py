@@ -46,6 +46,7 @@ REMOVE = (
     "DELETE FROM plugin_state WHERE lineage_id = ?",
     "DELETE FROM approvals WHERE lineage_id = ?",
     "DELETE FROM jobs WHERE lineage_id = ?",
+    "DELETE FROM route_moves WHERE lineage_id = ?",
     # Who called what stays until its time is over, what was said goes.
     "UPDATE audit SET arguments = '', result = '' WHERE lineage_id = ?",
 )

@@ -45,6 +45,7 @@ MODULES = {
     "Hide": ("hiding", "hide"),
     "LeaveEntrances": ("servers", "leave_entrances"),
     "MarkSent": ("sending", "mark_sent"),
+    "MoveRoutes": ("moves", "move_routes"),
     "PutState": ("plugin_state", "put_state"),
     "RecordAudit": ("audit", "record_audit"),
     "RecordUsage": ("usage", "record_usage"),
