@@ -154,7 +154,8 @@ class HermesApp(Desks):
         """Say why a message from ``source`` lands where it lands; changes nothing."""
         from hermes_core.routing.explain import explain
 
-        return explain(self.store, self.settings, self.desk.keys, self.desk.at_home(source))
+        source, legacy = self.desk.at_home(source), self.hooks.legacy_claims
+        return explain(self.store, self.settings, self.desk.keys, source, legacy=legacy)
 
     def explain_reset(self, key: SessionKey) -> ResetExplanation:
         """Say when, and why, what a key leads to ends by itself; changes nothing."""

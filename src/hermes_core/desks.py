@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.ports.app import PluginRow
     from hermes_hookspecs.ports.desks import Care, Maintained, Outbox
+    from hermes_hookspecs.ports.rekeying import Rekeying
     from hermes_hookspecs.ports.search import SearchIndex
 
 __all__ = ["Desks"]
@@ -53,6 +54,13 @@ class Desks(Profile):
             files=lambda: self.attachments,
             recover=lambda: self._turns.recovery.close_dead_turns(),  # noqa: PLW0108 - opened late
         )
+
+    @property
+    def rekeying(self) -> Rekeying:
+        """Return what looks after routes when the key policy changes."""
+        from hermes_core.routing.desk import RekeyDesk
+
+        return RekeyDesk(lambda: self.store, lambda: self.desk.keys, self.settings, self.clock)
 
     def maintain(self) -> Maintained:
         """Recover, sweep, index. Idempotent; blocks for a bounded time."""

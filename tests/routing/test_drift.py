@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from hermes_core.routing.drift import note_policy
@@ -147,6 +148,11 @@ def test_explain_says_what_is_shared_let_go_or_would_be_claimed(app):
     entry = app.get_or_create_session(GROUP)
     both = SessionSource(platform="feishu", chat_type="group", chat_id="oc_1", user_id="ou_1", user_id_alt="on_1")
     assert dict(app.explain_route(both).lines)["would claim"] == entry.session_key
+
+    scoped = attrs.evolve(both, scope_id="T1")
+    assert dict(app.explain_route(scoped).lines)["not its own"] == (
+        f"{entry.session_key}: recorded without a scope, asked for by 'T1'; it could be somebody else's"
+    )
 
     app.leave_session(GROUP, entry, title="next")
     assert dict(app.explain_route(GROUP).lines)["route"].startswith("let go; the next message makes a session, to be")

@@ -115,6 +115,54 @@ def test_claims_of_plugins_are_asked_only_where_the_key_leads_nowhere(profile):
     assert legacy.asked == 1
 
 
+def test_a_new_session_is_not_undone_by_a_claim(profile):
+    legacy = Legacy("agent:main:feishu:dm:chat=oc_1")
+    app = profile(plugins=[legacy])
+    old = app.ask("hello", SOURCE).entry
+    moved = attrs.evolve(SOURCE, chat_id="oc_new")
+
+    left = app.leave_session(moved, None, title="the next")
+
+    assert left.summary.session_id == old.session_id
+    fresh = app.get_or_create_session(moved)
+    assert (fresh.created, fresh.title, fresh.claimed) == (True, "the next", None)
+
+
+def test_a_key_that_was_let_go_claims_nothing_more(profile):
+    legacy = Legacy("agent:main:feishu:dm:chat=oc_1")
+    app = profile(plugins=[legacy])
+    moved = attrs.evolve(SOURCE, chat_id="oc_new")
+    app.leave_session(moved, app.get_or_create_session(moved))
+    other = app.get_or_create_session(SOURCE)
+
+    assert app.get_or_create_session(moved).created
+    assert app.store.route(other.session_key).lineage_id == other.lineage_id
+
+
+def test_a_command_speaks_of_the_session_that_the_next_message_would_claim(profile):
+    app = profile(plugins=[Legacy("agent:main:feishu:dm:chat=oc_1")])
+    old = app.get_or_create_session(SOURCE)
+    moved, stranger = attrs.evolve(SOURCE, chat_id="oc_new"), attrs.evolve(OTHER, chat_id="oc_far", scope_id="T1")
+
+    behind, nothing = (app.desk.entry_behind(command_of(app, source)) for source in (moved, stranger))
+
+    assert (behind.lineage_id, behind.claimed, nothing) == (old.lineage_id, old.session_key, None)
+
+
+def command_of(app, source):
+    """Store a command and return its row."""
+    draft = InboxDraft(
+        session_key=app.session_key(source),
+        source=source,
+        entrance=Entrance(source.platform),
+        text="/undo",
+        kind="control",
+        accepted_at=app.clock.now(),
+    )
+    (taken,) = app.store.apply(Accept(drafts=(draft,), now=app.clock.now()))
+    return app.store.inbox_item(taken.id)
+
+
 def test_a_failing_claim_refuses_the_message(profile):
     class Broken:
         @hookimpl

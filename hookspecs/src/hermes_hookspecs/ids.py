@@ -21,6 +21,7 @@ __all__ = [
     "TurnId",
     "check_id",
     "new_approval_id",
+    "new_batch_id",
     "new_job_id",
     "new_lineage_id",
     "new_session_id",
@@ -89,6 +90,11 @@ def new_approval_id() -> ApprovalId:
 def new_job_id(now: int) -> JobId:
     """Return a fresh job id that begins with the UTC time ``now`` (milliseconds)."""
     return JobId(f"J{_stamp(now)}_{_random(4)}")
+
+
+def new_batch_id(now: int) -> str:
+    """Return a fresh name of what is done together, which begins with the UTC time ``now`` (milliseconds)."""
+    return f"B{_stamp(now)}_{_random(4)}"
 
 
 def check_id(value: str) -> str:

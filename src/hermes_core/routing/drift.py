@@ -35,7 +35,8 @@ def note_policy(store: Store, settings: Settings, keys: KeyBuilder, now: int) ->
         return None
     return (
         f"the routing settings changed: {stranded} of {total} routes are out of reach under them (their sessions are "
-        "kept: `hermes sessions list` shows them, /resume brings one back, the old settings bring all back)"
+        "kept: `hermes routes rekey` shows which can move along, `hermes sessions list` shows them, /resume brings one "
+        "back, the old settings bring all back)"
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_core.routing.claims import claims_of, fitting, refused
 from hermes_core.routing.policy import policy_of
 from hermes_hookspecs.ports.app import RouteExplanation
 from hermes_hookspecs.principal import operator, owner_of
 
 if TYPE_CHECKING:
     from hermes_core.config.sections import Settings
+    from hermes_core.routing.claims import Legacy
     from hermes_hookspecs.ports.policies import KeyBuilder
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.sessions import Route
@@ -18,16 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
-def explain(store: Store, settings: Settings, keys: KeyBuilder, source: SessionSource) -> RouteExplanation:
+def explain(
+    store: Store, settings: Settings, keys: KeyBuilder, source: SessionSource, *, legacy: Legacy
+) -> RouteExplanation:
     """Return the key of ``source``, how it came about, and where it leads; changes nothing.
 
+    :param legacy: asks the plugins for older keys.
     :raises KeyBuildError: the source would be refused.
     """
     policy = policy_of(settings, source.platform)
     parts = keys.parts(source, policy)
     key = keys.build(source, policy)
     route = store.route(key)
-    older = () if route is not None else tuple(keys.alternatives(source, policy))
+    claims = () if route is not None else claims_of(keys, legacy, source, policy)
     lineage_id = None if route is None else route.lineage_id
     lineage = None if lineage_id is None else store.lineage(lineage_id, operator())
     lines = [("key", str(key)), *_in_key(parts), *_flags(settings, source.platform), ("shared", _shared(parts))]
@@ -35,7 +40,11 @@ def explain(store: Store, settings: Settings, keys: KeyBuilder, source: SessionS
         lines.append(("note", parts.note))
     owner = owner_of(source, shared=parts.shared)
     lines += [("owner", f"{owner.kind} {owner.id}"), ("route", _where(route))]
-    lines += [("would claim", str(one)) for one in older if store.route(one) is not None]
+    granted = fitting(store.route, claims)
+    if granted is not None:
+        lines.append(("would claim", granted.key))
+    else:
+        lines += [("not its own", f"{key}: {why}") for key, why in refused(store.route, claims, source).items()]
     if lineage is not None:
         lines += [("session", lineage.tip), ("lineage", lineage.id), ("title", lineage.title or "none")]
     return RouteExplanation(

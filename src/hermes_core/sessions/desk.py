@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId, LineageId, SessionKey
     from hermes_hookspecs.inbox import ControlOutcome, InboxItem
     from hermes_hookspecs.messages import MessageDraft
-    from hermes_hookspecs.operations import BindRoute, Branch, Deleted, ReleaseRoute, Rename, Revoke
+    from hermes_hookspecs.operations import BindRoute, Branch, Claim, Deleted, ReleaseRoute, Rename, Revoke
     from hermes_hookspecs.outbox import DeliveryDraft
     from hermes_hookspecs.ports.policies import KeyBuilder
     from hermes_hookspecs.ports.store import Store
@@ -157,12 +157,28 @@ class SessionDesk:
         return self._get_or_create(item.session_key, item.source, False, False, self._leads_to(item.session_key))
 
     def entry_behind(self, item: InboxItem) -> SessionEntry | None:
-        """Return the session that a row's own key leads to now, as today's settings need not; makes none."""
+        """Return the session that a row's own key leads to now, or that it may claim; makes none."""
         self.resets.settle(item.session_key)
         leads_to = self._leads_to(item.session_key)
-        if leads_to is None:
+        if leads_to is None and not self._may_claim(item.session_key, item.source):
             return None
         return self._get_or_create(item.session_key, item.source, False, False, leads_to)
+
+    def _claims(self, key: SessionKey, source: SessionSource) -> tuple[Claim, ...]:
+        """Return the older routes that a message of a key may take over; none where the key was let go."""
+        from hermes_core.routing.claims import claims_of
+
+        if self._store().route(key) is not None:
+            return ()
+        claims = claims_of(self.keys, self._hooks.legacy_claims, self.at_home(source), self.policy(source))
+        self.resets.settle_all(claim.key for claim in claims)  # what has had its time is not brought back
+        return claims
+
+    def _may_claim(self, key: SessionKey, source: SessionSource) -> bool:
+        """Return whether the next message of a key takes an older route over: a command speaks of that session."""
+        from hermes_core.routing.claims import fitting
+
+        return fitting(self._store().route, self._claims(key, source)) is not None
 
     def _key_of(self, source: SessionSource, control_id: InboxId | None) -> SessionKey:
         """Return the key that a command is about: its row's own, which today's settings may build otherwise."""
@@ -177,15 +193,10 @@ class SessionDesk:
         self, key: SessionKey, source: SessionSource, force_new: bool, touch: bool, observed: LineageId | None
     ) -> SessionEntry:
         from hermes_hookspecs.ids import new_lineage_id, new_session_id
-        from hermes_hookspecs.operations import Claim, GetOrCreate
+        from hermes_hookspecs.operations import GetOrCreate
         from hermes_hookspecs.principal import owner_of
 
         store, policy, shared, now = self._store(), self.policy(source), self.shared(source), self._clock.now()
-        claims: tuple[Claim, ...] = ()
-        if observed is None and not force_new:
-            own = tuple(Claim(key=older, scope_id=source.scope_id) for older in self.keys.alternatives(source, policy))
-            claims = own + self._hooks.legacy_claims(source, policy)
-            self.resets.settle_all(claim.key for claim in claims)  # what has had its time is not brought back
         carry = self._carry(key, now) if observed is None and not force_new else None
         entry = store.apply(
             GetOrCreate(
@@ -201,7 +212,7 @@ class SessionDesk:
                 force_new=force_new,
                 observed=observed,
                 touch=touch,
-                claims=claims,
+                claims=self._claims(key, source) if observed is None and not force_new else (),
                 carry=carry,
             )
         )
@@ -296,6 +307,8 @@ class SessionDesk:
         from hermes_hookspecs.sessions import Left
 
         key, now = self._key_of(source, control_id), self._clock.now()
+        if self._may_claim(key, source):
+            self._get_or_create(key, self.at_home(source), False, False, None)
         before = self._leads_to(key)
         release = ReleaseRoute(
             key=key,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import DeliveryId
     from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.ports.care import Finding, StoreHealth
+    from hermes_hookspecs.ports.rekeying import Rekeying
     from hermes_hookspecs.sessions import Lineage
     from hermes_hookspecs.turns import Lease, Turn
 
@@ -135,6 +136,11 @@ class HasDesks(Protocol):
     @property
     def care(self) -> Care:
         """Return the care of the store."""
+        ...
+
+    @property
+    def rekeying(self) -> Rekeying:
+        """Return what looks after routes when the key policy changes."""
         ...
 
     def maintain(self) -> Maintained:

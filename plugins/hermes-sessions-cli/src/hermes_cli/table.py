@@ -166,6 +166,40 @@ COMMANDS: Final = (
         ),
     ),
     CliCommand(
+        path=("routes", "rekey"),
+        summary="Move routes whose key another setting or version has changed; without --apply changes nothing.",
+        run="hermes_cli.rekeying:rekey",
+        options=(
+            CliOption(names=("--dry-run",), kind="flag", help="Only show what can move and what is refused [default]."),
+            CliOption(names=("--apply",), kind="flag", help="Move what can move."),
+            CliOption(
+                names=("--undo",), kind="optional", metavar="NAME", help="Move back what was moved last, or so named."
+            ),
+            _JSON,
+        ),
+        details=(
+            "Stop the gateway, change the settings, run this, start the gateway. A route moves with what waits there "
+            "when its session is nobody else's under the new key; else it is refused and stays, and its people begin "
+            "anew. --undo does not change the settings back."
+        ),
+    ),
+    CliCommand(
+        path=("routes", "history"),
+        summary="List the routes that were claimed, refused or moved, and why, newest first.",
+        run="hermes_cli.rekeying:history",
+        options=(
+            CliOption(
+                names=("--limit", "-n"),
+                kind="int",
+                least=1,
+                most=1_000_000,
+                metavar="N",
+                help="Most lines [default: 50].",
+            ),
+            _JSON,
+        ),
+    ),
+    CliCommand(
         path=("reset", "explain"),
         group_summary="When conversations end by themselves.",
         summary="Say when a conversation ends by itself, and which setting says so; changes nothing.",
