@@ -1,0 +1,241 @@
+"""One account: it receives by Socket Mode or the Events API, posts, edits, shows that it writes, fetches files."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from hermes_hookspecs.errors import AuthFailed, PlatformError, Rejected, RetryLater
+from hermes_hookspecs.ports.platform import CONNECTING, FAILED, WAITING, Sent
+from hermes_slack.api import SlackApi
+from hermes_slack.config import HTTP
+from hermes_slack.events import Reader
+from hermes_slack.eventsapi import EventsApi
+from hermes_slack.files import bytes_of
+from hermes_slack.intake import Intake
+from hermes_slack.lookup import find_posted, metadata_of
+from hermes_slack.mrkdwn import mrkdwn
+from hermes_slack.patience import Patience
+from hermes_slack.socketmode import SocketMode
+from hermes_slack.threads import ThreadBook
+from hermes_slack.wire import text
+from hermes_slack.workspaces import Workspace, introduce
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from hermes_hookspecs.messages import Attachment
+    from hermes_hookspecs.ports.platform import AccountSetup, DeliveryPart, Inlet, SendResult
+    from hermes_hookspecs.source import SessionSource
+    from hermes_slack.config import SlackConfig
+    from hermes_slack.credentials import Credentials
+    from hermes_slack.listener import Listener
+
+__all__ = ["SlackAdapter"]
+
+_STATUS = "is writing…"
+_STATUS_S = 5.0
+
+
+class SlackAdapter:
+    """An adapter of the platform ``slack``. For one event loop.
+
+    :param listener: the server of the Events API, shared by the accounts of a process.
+    :param pause: waits for seconds; what tests replace.
+    """
+
+    def __init__(
+        self,
+        setup: AccountSetup,
+        config: SlackConfig,
+        credentials: Credentials,
+        *,
+        listener: Listener,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._setup = setup
+        self._config = config
+        self._credentials = credentials
+        self._listener = listener
+        self._pause = pause
+        self._threads = ThreadBook(setup.account_id, setup.state, setup.clock, config)
+        self._workspaces: Mapping[str, Workspace] = {}
+        self._introducing = asyncio.Lock()
+        self._shows_status = config.assistant_status
+        self._session: aiohttp.ClientSession | None = None
+
+    async def run(self, inlet: Inlet) -> None:
+        """Receive until cancelled; the connections are let go of then.
+
+        :raises AuthFailed: a token is refused. :raises RetryLater: nobody can listen for the Events API.
+        """
+        inlet.report(CONNECTING)
+        try:
+            await self._known(inlet)
+            await self._receive(inlet)
+        except AuthFailed as error:
+            inlet.report(FAILED, str(error))
+            raise
+        finally:
+            await self.aclose()
+
+    async def _known(self, inlet: Inlet) -> None:
+        """Find out who we are, however long Slack is not there: whose events are ours is not to be guessed."""
+        patience = Patience(self._pause)
+        while True:
+            self._workspaces = {}  # a token may have been changed since
+            try:
+                await self._introduced()
+            except RetryLater as error:
+                inlet.report(WAITING, str(error))
+                await patience.wait(error.after_s or 0.0)
+                continue
+            return
+
+    async def _receive(self, inlet: Inlet) -> None:
+        intake = Intake(
+            config=self._config,
+            reader=Reader(account_id=self._setup.account_id, config=self._config, threads=self._threads),
+            threads=self._threads,
+            workspaces=self._workspaces,
+            clock=self._setup.clock,
+            pause=self._pause,
+        )
+        tasks = {
+            asyncio.create_task(intake.work(inlet), name="slack-intake"),
+            asyncio.create_task(self._way_in(intake).run(inlet), name="slack-receive"),
+        }
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        for task in done:
+            task.result()
+
+    def _way_in(self, intake: Intake) -> SocketMode | EventsApi:
+        if self._config.mode == HTTP:
+            return EventsApi(
+                self._setup.account_id,
+                secret=self._credentials.signing_secret,
+                listener=self._listener,
+                intake=intake,
+                clock=self._setup.clock,
+            )
+        session = self._open()
+        return SocketMode(
+            api=SlackApi(session, self._config.base_url, self._credentials.app_token),
+            session=session,
+            config=self._config,
+            intake=intake,
+            clock=self._setup.clock,
+            patience=Patience(self._pause),
+        )
+
+    async def aclose(self) -> None:
+        """Let go of the connections; the next request makes new ones."""
+        session, self._session = self._session, None
+        self._workspaces = {}
+        if session is not None:
+            await session.close()
+
+    # --- sending
+
+    async def send(self, part: DeliveryPart) -> SendResult:
+        """Post one message."""
+        target = part.target
+        workspace, channel = await self._address(target)
+        begins = None if target.thread_id or target.chat_type == "dm" else target.prospective_thread_id
+        answer = await workspace.api.call(
+            "chat.postMessage",
+            channel=channel,
+            text=mrkdwn(part.text),
+            thread_ts=target.thread_id or begins,
+            mrkdwn=True,
+            link_names=False,
+            unfurl_links=False,
+            unfurl_media=False,
+            metadata=metadata_of(part),
+        )
+        ts = text(answer, "ts")
+        if not ts:
+            raise RetryLater("chat.postMessage does not say which message it made", maybe_sent=True)
+        return Sent(platform_message_id=ts, opened_thread_id=begins, state=self._threads.wrote(target))
+
+    async def edit(self, part: DeliveryPart, platform_message_id: str) -> SendResult:
+        """Replace the text of a message that was posted."""
+        workspace, channel = await self._address(part.target)
+        await workspace.api.call(
+            "chat.update",
+            channel=channel,
+            ts=platform_message_id,
+            text=mrkdwn(part.text),
+            link_names=False,
+            metadata=metadata_of(part),
+        )
+        return Sent(platform_message_id=platform_message_id)
+
+    async def find_sent(self, part: DeliveryPart) -> Sent | None:
+        """Look for a message that may have been posted, by the key in its metadata."""
+        workspace, channel = await self._address(part.target)
+        ts = await find_posted(part, workspace, channel, now=self._setup.clock.now())
+        if ts is None:
+            return None
+        target = part.target
+        begins = None if target.thread_id or target.chat_type == "dm" else target.prospective_thread_id
+        return Sent(platform_message_id=ts, opened_thread_id=begins, state=self._threads.wrote(target))
+
+    # --- beside
+
+    async def typing(self, target: SessionSource, *, on: bool) -> None:
+        """Show, or stop showing, that an answer is being written; in threads alone, and nothing that fails is told."""
+        thread = target.thread_id or (target.prospective_thread_id if target.chat_type != "dm" else None)
+        if not self._shows_status or not thread:
+            return
+        try:
+            workspace, channel = await self._address(target)
+            await workspace.api.call(
+                "assistant.threads.setStatus",
+                timeout_s=_STATUS_S,
+                channel_id=channel,
+                thread_ts=thread,
+                status=_STATUS if on else "",
+            )
+        except RetryLater:
+            return
+        except PlatformError:
+            self._shows_status = False  # the app may not: it is not asked for every answer
+
+    async def fetch(self, attachment: Attachment, source: SessionSource) -> AsyncIterator[bytes]:
+        """Yield the bytes of a file."""
+        workspace, _ = await self._address(source)
+        async for piece in bytes_of(attachment, self._open(), self._config, workspace):
+            yield piece
+
+    # --- who we are
+
+    async def _address(self, target: SessionSource) -> tuple[Workspace, str]:
+        """Return workspace and channel of a target. :raises Rejected: it has none, or one that is not ours."""
+        if not target.chat_id:
+            raise Rejected("the answer has no channel")
+        workspaces = await self._introduced()
+        found = workspaces.get(target.scope_id or "")
+        if found is None:
+            raise Rejected(
+                f"the workspace {target.scope_id or '(none)'} is none of this account's: no bot token is of it"
+            )
+        return found, target.chat_id
+
+    async def _introduced(self) -> Mapping[str, Workspace]:
+        async with self._introducing:
+            if not self._workspaces:
+                self._workspaces = await introduce(self._open(), self._config.base_url, self._credentials.bot_tokens)
+            return self._workspaces
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0))
+        return self._session

@@ -1,0 +1,150 @@
+"""Threads: which ones we write in, and what was said in them that the session has not seen.
+
+Two entries a thread, each written by one side, so that neither overwrites the other: ``ours/`` by what goes out, in the
+transaction that marks it as sent, ``seen/`` by what comes in, in the one that accepts it. Both name workspace, channel
+and root: the time of a message means another one elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hermes_hookspecs.encoding import encode_text
+from hermes_hookspecs.state import StateUpdate
+from hermes_slack.wire import mapping, mappings, text
+from hermes_slack.words import raw_words, read
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ports.platform import StateReader
+    from hermes_hookspecs.source import SessionSource
+    from hermes_slack.config import SlackConfig
+    from hermes_slack.workspaces import Workspace
+
+__all__ = ["ThreadBook", "earlier_words", "key_parts"]
+
+NAMESPACE = "slack"
+_MOST = 5000
+_LONGEST = 1000
+_TIMEOUT_S = 2.0
+
+
+def key_parts(source: SessionSource) -> tuple[str, str, str] | None:
+    """Return workspace, channel and root of the thread in which a message stands or which it begins."""
+    root = source.thread_id or source.prospective_thread_id
+    if not source.scope_id or not source.chat_id or not root:
+        return None
+    return source.scope_id, source.chat_id, root
+
+
+class ThreadBook:
+    """The threads of one account. For one event loop; reads the store once a thread."""
+
+    def __init__(self, account_id: str, state: StateReader, clock: Clock, config: SlackConfig) -> None:
+        self._account = encode_text(account_id)
+        self._state = state
+        self._clock = clock
+        self._config = config
+        self._ours: dict[tuple[str, str, str], bool] = {}
+        self._seen: dict[tuple[str, str, str], str] = {}
+
+    def is_ours(self, source: SessionSource) -> bool:
+        """Return whether we write, or were just asked to, in the thread of a source."""
+        thread = key_parts(source)
+        if thread is None:
+            return False
+        if thread not in self._ours:
+            self._keep(thread, self._state.get(self._key("ours", thread)) is not None)
+        return self._ours[thread]
+
+    def taken(self, source: SessionSource) -> None:
+        """Note that a message which was meant for us was taken: an answer in its thread is on the way."""
+        thread = key_parts(source)
+        if thread is not None:
+            self._keep(thread, True)
+
+    def wrote(self, source: SessionSource) -> tuple[StateUpdate, ...]:
+        """Return what to remember when something was posted into a thread."""
+        thread = key_parts(source)
+        if thread is None:
+            return ()
+        self._keep(thread, True)
+        return (self._update("ours", thread, {}),)
+
+    def seen(self, source: SessionSource) -> str:
+        """Return the time of the last message of a thread that its session has seen, ``""`` where it has seen none."""
+        thread = key_parts(source)
+        if thread is None:
+            return ""
+        if thread in self._seen:
+            return self._seen[thread]
+        entry = self._state.get(self._key("seen", thread))
+        found = json.loads(entry.value) if entry is not None else {}
+        return text(found, "ts") if isinstance(found, dict) else ""
+
+    def saw(self, source: SessionSource) -> tuple[StateUpdate, ...]:
+        """Return what to remember when a message of a thread goes into its session."""
+        thread = key_parts(source)
+        if thread is None or not source.message_id:
+            return ()
+        if len(self._seen) >= _MOST:
+            self._seen.clear()  # all but the batch in hand is in the store
+        self._seen[thread] = source.message_id
+        return (self._update("seen", thread, {"ts": source.message_id}),)
+
+    def _keep(self, thread: tuple[str, str, str], ours: bool) -> None:
+        if len(self._ours) >= _MOST:
+            self._ours.clear()  # what was written is in the store
+        self._ours[thread] = ours
+
+    def _key(self, kind: str, thread: tuple[str, str, str]) -> str:
+        return "/".join([self._account, kind, *map(encode_text, thread)])
+
+    def _update(self, kind: str, thread: tuple[str, str, str], value: Mapping[str, object]) -> StateUpdate:
+        expires_at = self._clock.now() + int(self._config.thread_days * 86_400_000)
+        return StateUpdate(
+            namespace=NAMESPACE, key=self._key(kind, thread), value=json.dumps(value), expires_at=expires_at
+        )
+
+
+async def earlier_words(source: SessionSource, workspace: Workspace, *, seen: str, most: int) -> str:
+    """Return what was said in a thread before a message and is not in its session, as quoted lines.
+
+    Of our own messages only the one that opened the thread counts: the others are the session's answers.
+
+    :param seen: time of the last message that is in the session, ``""`` for none. most: messages, the newest ones.
+    :raises PlatformError: Slack does not tell.
+    """
+    answer = await workspace.api.read(
+        "conversations.replies",
+        timeout_s=_TIMEOUT_S,
+        channel=source.chat_id,
+        ts=source.thread_id,
+        oldest=seen or None,
+        latest=source.message_id,
+        limit=200,
+    )
+    lines = []
+    for message in mappings(answer, "messages"):
+        ts = text(message, "ts")
+        if not (_number(seen) < _number(ts) < _number(source.message_id or "")):
+            continue
+        is_own = text(message, "user") == workspace.user_id or text(message, "bot_id") == workspace.bot_id
+        if is_own and ts != source.thread_id:
+            continue
+        words = " ".join(read(raw_words(message)).split())
+        if words:
+            profile = mapping(message, "user_profile")
+            name = text(profile, "display_name") or text(message, "username") or text(message, "user")
+            shown = words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+            lines.append(f"> {'you' if is_own else name or 'a bot'}: {shown}")
+    return "\n".join(lines[-most:])
+
+
+def _number(ts: str) -> tuple[int, str]:
+    """Return the time of a message so that times compare."""
+    seconds, _, rest = ts.partition(".")
+    return (int(seconds) if seconds.isascii() and seconds.isdigit() and len(seconds) < 16 else 0, rest)
