@@ -39,6 +39,9 @@ class Threads(Protocol):
         ...
 
 
+_SLACKBOT = "USLACKBOT"
+
+
 @attrs.frozen(kw_only=True)
 class Reader:
     """Reads the events of one account."""
@@ -168,7 +171,8 @@ class Reader:
 
     def _source_of(self, message: Mapping[str, object], workspace: Workspace, channel: str, ts: str) -> SessionSource:
         thread = text(message, "thread_ts")
-        bot = text(message, "bot_id") or ("bot" if text(message, "subtype") == "bot_message" else "")
+        is_nameless = text(message, "subtype") == "bot_message" or text(message, "user") == _SLACKBOT
+        bot = text(message, "bot_id") or ("bot" if is_nameless else "")
         # a mention does not say what kind of channel it is in: only what both twins tell may decide
         is_direct = text(message, "channel_type") == "im" or channel.startswith("D")
         return self._source(

@@ -16,7 +16,7 @@ import attrs
 
 from hermes_hookspecs.errors import PlatformError, StorageError
 from hermes_hookspecs.ports.platform import CONNECTED, WAITING
-from hermes_slack.threads import earlier_words
+from hermes_slack.threads import earlier_words, order
 from hermes_slack.workspaces import scope_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
     from hermes_hookspecs.ports.platform import Inlet
+    from hermes_hookspecs.source import SessionSource
     from hermes_hookspecs.state import StateUpdate
     from hermes_slack.config import SlackConfig
     from hermes_slack.events import Reader
@@ -129,8 +130,7 @@ class Intake:
             return event, (), asks  # a command is the whole message
         source = event.source
         seen = self._threads.seen(source) if source.thread_id and asks else ""
-        # where all that people say in our threads comes in, only a mention asks again what others have added
-        if not source.thread_id or not asks or (seen and self._config.thread_replies and not is_mention):
+        if not source.thread_id or not asks or not self._may_lack(source, seen, is_mention=is_mention):
             return event, self._threads.saw(source), asks
         try:
             above = await earlier_words(source, workspace, seen=seen, most=self._config.thread_context)
@@ -139,6 +139,14 @@ class Intake:
             return event, (), False
         words = f"[Earlier in this thread:]\n{above}\n\n{event.text}" if above else event.text
         return attrs.evolve(event, text=words), self._threads.saw(source), asks
+
+    def _may_lack(self, source: SessionSource, seen: str, *, is_mention: bool) -> bool:
+        """Return whether something above a message may not be in its session; of a twin, all of it is."""
+        if not seen:
+            return True
+        # where all that people say in our threads comes in, only a mention asks again what others have added
+        asks_again = is_mention or not self._config.thread_replies
+        return asks_again and order(seen) < order(source.message_id or "")
 
     async def _store(self, inlet: Inlet, events: Sequence[MessageEvent], state: Sequence[StateUpdate]) -> None:
         pause_s = 0.1

@@ -12,15 +12,18 @@ from itertools import groupby
 
 __all__ = ["escaped", "mrkdwn"]
 
+# what stands between two marks has a greatest length, or a line of nothing but marks would cost its square
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 _BULLET = re.compile(r"^([ \t]*)[-*+][ \t]+(?=\S)")
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\(\s*((?:https?://|mailto:)[^\s()<>|]+(?:\([^\s()<>|]*\)[^\s()<>|]*)*)\s*\)")
-_BOLD = re.compile(r"(?<![\\*\w])(\*\*)(?=\S)(.+?)(?<=\S)\*\*(?!\*)|(?<![\\_\w])(__)(?=\S)(.+?)(?<=\S)__(?![_\w])")
-_BOLD_CJK = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*")
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\(\s*((?:https?://|mailto:)[^\s()<>|]+(?:\([^\s()<>|]*\)[^\s()<>|]*)*)\s*\)")
+_BOLD = re.compile(
+    r"(?<![\\*\w])(\*\*)(?=\S)(.{1,300}?)(?<=\S)\*\*(?!\*)|(?<![\\_\w])(__)(?=\S)(.{1,300}?)(?<=\S)__(?![_\w])"
+)
+_BOLD_CJK = re.compile(r"\*\*(?=\S)([^*\n]{1,300}?)(?<=\S)\*\*")
 _SLANTED = re.compile(r"(?<![\\*\w])\*(?![\s*])([^*\n]+?)(?<![\s*])\*(?![*\w])")
-_STRUCK = re.compile(r"(?<![\\~])~~(?=\S)(.+?)(?<=\S)~~(?!~)")
+_STRUCK = re.compile(r"(?<![\\~])~~(?=\S)(.{1,300}?)(?<=\S)~~(?!~)")
 _RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _BEGIN, _END = "\ue000", "\ue001"
 """Of what must not be touched any more; characters of nobody's, removed from what comes."""

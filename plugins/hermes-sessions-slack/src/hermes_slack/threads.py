@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_slack.config import SlackConfig
     from hermes_slack.workspaces import Workspace
 
-__all__ = ["ThreadBook", "earlier_words", "key_parts"]
+__all__ = ["ThreadBook", "earlier_words", "key_parts", "order"]
 
 NAMESPACE = "slack"
 _MOST = 5000
@@ -88,7 +88,7 @@ class ThreadBook:
     def saw(self, source: SessionSource) -> tuple[StateUpdate, ...]:
         """Return what to remember when a message of a thread goes into its session."""
         thread = key_parts(source)
-        if thread is None or not source.message_id:
+        if thread is None or not source.message_id or order(source.message_id) <= order(self.seen(source)):
             return ()
         if len(self._seen) >= _MOST:
             self._seen.clear()  # all but the batch in hand is in the store
@@ -130,7 +130,7 @@ async def earlier_words(source: SessionSource, workspace: Workspace, *, seen: st
     lines = []
     for message in mappings(answer, "messages"):
         ts = text(message, "ts")
-        if not (_number(seen) < _number(ts) < _number(source.message_id or "")):
+        if not (order(seen) < order(ts) < order(source.message_id or "")):
             continue
         is_own = text(message, "user") == workspace.user_id or text(message, "bot_id") == workspace.bot_id
         if is_own and ts != source.thread_id:
@@ -144,7 +144,7 @@ async def earlier_words(source: SessionSource, workspace: Workspace, *, seen: st
     return "\n".join(lines[-most:])
 
 
-def _number(ts: str) -> tuple[int, str]:
-    """Return the time of a message so that times compare."""
+def order(ts: str) -> tuple[int, str]:
+    """Return what the times of messages are compared by; ``""`` comes before all."""
     seconds, _, rest = ts.partition(".")
     return (int(seconds) if seconds.isascii() and seconds.isdigit() and len(seconds) < 16 else 0, rest)
