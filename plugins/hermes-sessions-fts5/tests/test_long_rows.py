@@ -135,6 +135,18 @@ def test_a_deleted_conversation_takes_the_parts_of_its_rows_along(store, scene, 
     assert list(index.verify()) == []
 
 
+def test_a_long_row_is_worth_what_its_best_part_is(say, index, caught_up):
+    _, (best,) = say("old", f"{LONG} {'deploy it so: ' * 30}")
+    filler = "one of very many things that were said in passing about all kinds of matters "
+    for number in range(20):
+        say(f"new{number}", f"{filler * 2} deploy {filler}{number}")
+    caught_up()
+
+    hits = index.search(SearchQuery(text="deploy", limit=3, budget_s=30.0), ALL).hits
+
+    assert hits[0].message_id == best
+
+
 def test_a_part_that_the_index_has_lost_is_noticed(store, say, index, caught_up):
     _, (row,) = say("one", LONG)
     caught_up()

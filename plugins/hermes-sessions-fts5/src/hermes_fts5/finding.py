@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from attrs import evolve
 
 from hermes_fts5.documents import PARTS_FROM, place_of, role_mark
-from hermes_fts5.longs import long_rows
+from hermes_fts5.longs import best_of_parts, long_rows
 from hermes_fts5.lookup import MARKS, NOTHING, TEXTS, Lookup, has_parts, parts_of_words, whole_words
 from hermes_fts5.ranking import Best, holds_whole
 from hermes_fts5.rows import IDS_AT_ONCE
@@ -19,7 +19,7 @@ from hermes_fts5.steps import number, state
 from hermes_fts5.vocabulary import Vocabulary
 from hermes_fts5.weighing import Weights, worth
 from hermes_hookspecs.messages import ROLES
-from hermes_hookspecs.ports.search import NEWEST, RELEVANCE
+from hermes_hookspecs.ports.search import NEWEST, OLDEST, RELEVANCE
 from hermes_hookspecs.text.query import holds, leaves, required
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ LOOKED_AT = 48
 TAIL = "SELECT DISTINCT message_id FROM changes WHERE id > ? AND message_id IS NOT NULL"
 NEWEST_ROW = "SELECT coalesce(max(id), 0) FROM messages"
 ROWS_OF_INDEX = f"SELECT coalesce(max(id), 0) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
-# Further parts of long rows are looked up by themselves.
+# In the order of storing further parts of long rows have no place.
 HEADS = f"rowid < {PARTS_FROM}"
 COUNTS = {
-    table: f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? AND {HEADS} LIMIT ?)"  # noqa: S608 - constants
+    table: f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"  # noqa: S608 - constants
     for table in (TEXTS, MARKS)
 }
-RANKED = f"SELECT rowid, rank FROM messages_fts WHERE messages_fts MATCH ? AND {HEADS} ORDER BY rowid"  # noqa: S608 - same
+RANKED = "SELECT rowid, rank FROM messages_fts WHERE messages_fts MATCH ? ORDER BY rowid"
 STORED_AT = "SELECT id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1"
 DOWN = {
     table: f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?"  # noqa: S608 - same
@@ -56,7 +56,7 @@ UP = {
     for table in (TEXTS, MARKS)
 }
 NO_ID = PARTS_FROM
-MOST_LONG = 500
+MOST_LONG = 100
 LONG_AT_ONCE = 8
 
 
@@ -242,8 +242,8 @@ class Finder:
 
     def _possibly_best(self, expression: str) -> list[tuple[float, int, float]]:
         """A heap of ``(most that it can be worth, negative; id; bm25)``."""
-        found = cast("list[tuple[int, float]]", self._reader.all(RANKED, (expression,)))
-        heap: list[tuple[float, int, float]] = []
+        found, parts = best_of_parts(cast("list[tuple[int, float]]", self._reader.all(RANKED, (expression,))))
+        heap = [(rank * self._config.greatest_factor, rowid, -rank) for rowid, rank in parts]
         begin = 0
         for last_id, factor in self._timeline():
             # Rows come in the order of their ids.
@@ -323,17 +323,24 @@ class Finder:
         self._take(sorted(weighed, reverse=True), parts=parts, page=page)
 
     def _take_long(self, places: Sequence[int] | None, vocabulary: Vocabulary) -> None:
-        """Rows that the index holds in parts, as far as they were not seen."""
+        """Rows that the index holds in parts, and that hold what is looked for in several of them."""
+        is_relevance = self._query.sort == RELEVANCE
+        if is_relevance and self.best.is_settled(1.0):
+            return  # words that stand so far apart come last
 
         def within(expression: str) -> str:
             return self._of_roles(TEXTS, _within(Lookup(TEXTS, expression), places))
 
-        ids = long_rows(self._reader, self._needed, vocabulary, within) - self._seen
-        if self._query.sort != RELEVANCE:
-            self._take_in_order(sorted(ids, reverse=self._query.sort == NEWEST), at_once=LONG_AT_ONCE)
+        found = long_rows(self._reader, self._needed, vocabulary, within) - self._seen
+        ids = sorted(found, reverse=self._query.sort != OLDEST)
+        if not is_relevance:
+            self._take_in_order(ids, at_once=LONG_AT_ONCE)
             return
-        self.is_bounded |= len(ids) > MOST_LONG
-        self._take_weighed(sorted(ids, reverse=True)[:MOST_LONG], parts=None, page=LONG_AT_ONCE)
+        for start in range(0, len(ids), MOST_LONG):
+            self._take_weighed(ids[start : start + MOST_LONG], parts=None, page=LONG_AT_ONCE)
+            if self.best.is_settled(1.0):
+                self.is_bounded |= start + MOST_LONG < len(ids)
+                return
 
     def _by_time(self, lookup: Lookup | None, places: Sequence[int] | None) -> None:
         """As :meth:`_scan_by_time`, by the index where what is looked for can be looked up."""

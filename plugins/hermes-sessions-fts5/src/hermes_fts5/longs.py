@@ -1,28 +1,31 @@
 """Long rows: the index holds them in parts, so that no step is longer than others, and finds them part by part.
 
 A row of more than a few thousand tokens stands in the index under its own id with its beginning, and under further ids
-with what follows. Parts overlap: so many tokens in a row are always together in one. What is looked for may be
-scattered over several parts, so each word and phrase is looked up by itself.
+with what follows. Parts overlap: so many tokens in a row are always together in one. Where one part holds everything
+that is looked for, the row is worth what its best part is. What is looked for may also be scattered over several parts:
+for that each word and phrase is looked up by itself.
 """
 
 # ruff: noqa: S608 - statements are put together from constants; values are always bound
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
-from hermes_fts5.documents import LONG_MARK, OVERLAP, message_of, part_id
+from hermes_fts5.documents import LONG_MARK, OVERLAP, PARTS_FROM, message_of, part_id
 from hermes_fts5.lookup import NOTHING, leaf_expression
 from hermes_hookspecs.text.query import And, Not, Or
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hermes_fts5.vocabulary import Vocabulary
     from hermes_hookspecs.ports.sqlite import SqliteReader
     from hermes_hookspecs.text.query import Node
 
-__all__ = ["ANY_LONG", "long_rows", "parts_of"]
+__all__ = ["ANY_LONG", "best_of_parts", "long_rows", "parts_of"]
 
 LONG = f'place : "{LONG_MARK}"'
 ANY_LONG = f"SELECT 1 FROM messages_fts WHERE messages_fts MATCH '{LONG}' LIMIT 1"
@@ -38,6 +41,25 @@ def parts_of(reader: SqliteReader, message_id: int, *, beyond: int = 0) -> list[
         found.append(part_id(message_id, number))
         number += 1
     return found
+
+
+def best_of_parts(
+    ranked: Sequence[tuple[int, float]],
+) -> tuple[Sequence[tuple[int, float]], Sequence[tuple[int, float]]]:
+    """Return what was found under ids of messages, each with the rank of its best part, and messages found otherwise.
+
+    :param ranked: ``(row id in the index, rank)``, ids going up; of two ranks the lower one is better.
+    :returns: ``(message id, rank)``, ids going up; those of which only further parts were found, in any order.
+    """
+    heads = bisect_left(ranked, PARTS_FROM, key=itemgetter(0))
+    if heads == len(ranked):
+        return ranked, ()
+    best: dict[int, float] = {}
+    for row_id, rank in ranked[heads:]:
+        message_id = message_of(row_id)
+        best[message_id] = min(rank, best.get(message_id, rank))
+    found = [(message_id, min(rank, best.pop(message_id, rank))) for message_id, rank in ranked[:heads]]
+    return found, tuple(best.items())
 
 
 def long_rows(reader: SqliteReader, needed: Node, vocabulary: Vocabulary, within: Callable[[str], str]) -> set[int]:
