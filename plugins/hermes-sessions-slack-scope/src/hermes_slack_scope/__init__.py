@@ -1,0 +1,1 @@
+"""Claims of Slack routes that were made before the workspace was part of the key."""
