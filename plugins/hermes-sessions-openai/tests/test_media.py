@@ -12,6 +12,7 @@ import pytest
 from hermes_core import open_app
 from hermes_hookspecs.errors import AuthFailed, HermesError, Rejected, RetryLater
 from hermes_hookspecs.messages import KIND_ATTACHMENTS, Attachment
+from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import SessionSource
 from hermes_openai.agent import OpenAIAgent
 from hermes_openai.config import OpenAIConfig
@@ -306,6 +307,28 @@ def test_what_is_described_is_what_later_turns_are_sent(tmp_path, endpoint):
 
     assert "A cat on a mat." in endpoint.requests[1].messages[1]["content"]
     assert json.loads(endpoint.requests[0].raw)["model"] == "sees"
+
+
+def test_what_pictures_and_speech_took_counts_and_an_unknown_price_stays_unknown(tmp_path, endpoint):
+    table = {"model": "m", "base_url": endpoint.base_url, "image_model": "sees", "transcription_model": "hears"}
+    plugin = OpenAIPlugin(table | {"titles": False, "prices": {"m": {"input": 1, "output": 1}}})
+    heard = {"type": "tokens", "input_tokens": 14, "output_tokens": 3, "total_tokens": 17}
+    endpoint.then(answer("A cat on a mat."), answer("Nice."), transcript("miau", usage=heard), answer("Nice."))
+
+    with open_app(tmp_path, plugins=False, environ={}) as app:
+        app.hooks.host.register("openai", plugin)
+        picture = Attachment(kind="image", sha256=app.attachments.put(PNG))
+        app.ask("look", ANN, agent="openai", attachments=(picture,))
+        sound = Attachment(kind="audio", sha256=app.attachments.put(WAV))
+        result = app.ask("listen", ANN, agent="openai", attachments=(sound,))
+
+        groups = {one.name: one.sum for one in app.oversight.usage(operator(), by="model")}
+        total = app.usage_of(operator(), lineage_id=result.entry.lineage_id)
+
+    assert {name: one.calls for name, one in groups.items()} == {"m": 2, "sees": 1, "hears": 1}
+    assert groups["sees"].usage.input_tokens
+    assert (groups["hears"].usage.input_tokens, groups["hears"].usage.output_tokens) == (14, 3)
+    assert (total.unpriced, total.usage.estimated_cost_usd, total.known_cost_usd > 0) == (2, None, True)
 
 
 def test_a_fake_that_hears_is_a_fake_that_checks_the_key():

@@ -277,6 +277,27 @@ def test_the_model_summarises_what_is_compressed(opened, endpoint):
     assert endpoint.requests[-1].body["model"] == "small"
 
 
+def test_what_titles_and_summaries_took_counts_to_the_session_at_their_models_prices(opened, endpoint):
+    heard = Heard()
+    price = {"input": 1.0, "output": 1.0}
+    app = opened(heard, summary_model="small", prices={"m": price, "small": price})
+    spent = {"prompt_tokens": 400_000, "completion_tokens": 100_000}
+    endpoint.then(answer("fine", usage=spent), answer("Rain in Ulm", usage=spent))
+    entry = app.ask("question", ANN, agent="openai").entry
+    assert heard.title.wait(PATIENCE_S)
+    for number in range(5):
+        endpoint.then(answer("fine " * 50, usage=spent))
+        app.ask(f"question {number}", ANN, agent="openai")
+    endpoint.then(answer("Goals: six questions.", usage=spent))
+
+    asyncio.run(app.compress_session(entry.lineage_id, ANN))
+
+    total = app.usage_of(operator(), lineage_id=entry.lineage_id)
+    models = {one.name: one.sum.calls for one in app.oversight.usage(operator(), by="model")}
+    assert models == {"m": 7, "small": 1}
+    assert (total.unpriced, total.usage.estimated_cost_usd) == (0, pytest.approx(8 * 0.5))
+
+
 def test_where_the_model_fails_the_summary_is_made_without_it(opened, endpoint):
     app = opened(titles=False)
     for number in range(6):

@@ -11,6 +11,7 @@ from hermes_core.context.providers import Pieces, ask_providers, with_pieces
 from hermes_core.context.tokens import estimate_tokens
 from hermes_core.context.window import sent_text
 from hermes_hookspecs.messages import USER, MessageDraft
+from hermes_hookspecs.metering import metered
 from hermes_hookspecs.ports.services import TurnOpening
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.services import AttachmentDescriber, AttachmentStore, ContextProvider
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Session
+    from hermes_hookspecs.turns import Usage
 
 __all__ = ["Opened", "Opener", "user_draft"]
 
@@ -31,11 +33,14 @@ __all__ = ["Opened", "Opener", "user_draft"]
 class Opened:
     """What is known of messages before their turn: their attachments with texts, and the pieces of all of them.
 
+    ``usage``: of models that were asked for that, and that no turn has taken over so far.
+
     ``Opened()`` is of messages with nothing beside their text.
     """
 
     attachments: Mapping[InboxId, tuple[Attachment, ...]] = attrs.field(factory=dict)
     pieces: Pieces = attrs.field(factory=Pieces)
+    usage: tuple[Usage, ...] = ()
 
 
 class Opener:
@@ -74,6 +79,19 @@ class Opener:
             again.
         :raises StorageError: the lineage could not refer to the bytes: an erase would miss them.
         """
+        used = [] if taken is None else list(taken.usage)
+        with metered(used.append):
+            opened = await self._open(items, session, principal, history, taken)
+        return attrs.evolve(opened, usage=tuple(used))
+
+    async def _open(
+        self,
+        items: Sequence[InboxItem],
+        session: Session,
+        principal: Principal,
+        history: History,
+        taken: Opened | None,
+    ) -> Opened:
         fresh = [item for item in items if not item.attempts]
         known = {} if taken is None else taken.attachments
         attachments = await self.describe(fresh, session.lineage_id, known)

@@ -94,7 +94,8 @@ def measurement_of(reader: StoreReader, rows: Sequence[Message]) -> Measurement 
     answered = next((row.turn_id for row in reversed(rows) if row.role == ASSISTANT and not row.kind), None)
     if answered is None:
         return None
-    known = [one.usage.input_tokens for one in reader.usage(answered) if one.usage.input_tokens]
+    reports = [one.usage.input_tokens for one in reader.usage(answered) if not one.late]  # late: of other prompts
+    known = [tokens for tokens in reports if tokens]
     return Measurement(turn_id=answered, tokens=known[-1]) if known else None
 
 

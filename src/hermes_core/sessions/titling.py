@@ -15,7 +15,8 @@ from hermes_core.sessions.titles import clean_title
 from hermes_hookspecs.errors import HermesError, SessionNotFound
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.messages import ASSISTANT, USER
-from hermes_hookspecs.operations import Rename
+from hermes_hookspecs.metering import metered
+from hermes_hookspecs.operations import RecordUsage, Rename
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.turns import DONE
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.ports.services import Titler
     from hermes_hookspecs.ports.store import Store
-    from hermes_hookspecs.turns import Turn
+    from hermes_hookspecs.turns import Turn, Usage
 
 __all__ = ["ASKING_S", "Titling"]
 
@@ -133,7 +134,7 @@ class Titling:
         said = [row for row in rows if row.role in (USER, ASSISTANT) and row.content.strip() and not row.kind]
         if not said:
             return False
-        found = asyncio.run(self._asked(said))
+        found = self._found(said)
         title = None if found is None else clean_title(_shortened(found))
         if title is None:
             return False
@@ -147,6 +148,18 @@ class Titling:
         if given is not None and given != lineage.title:
             self._fire("hermes_after_title_change", lineage_id=lineage_id, title=given, origin="auto")
         return given is not None
+
+    def _found(self, said: Sequence[Message]) -> str | None:
+        """Return a title; what that took counts to the newest turn that was shown."""
+        used: list[Usage] = []
+        turn_id = next((row.turn_id for row in reversed(said) if row.turn_id is not None), None)
+        try:
+            with metered(used.append):
+                return asyncio.run(self._asked(said))
+        finally:
+            if turn_id is not None:
+                for usage in used:
+                    self._store.apply(RecordUsage(turn_id=turn_id, usage=usage, now=self._clock.now()))
 
     async def _asked(self, rows: Sequence[Message]) -> str | None:
         """Return the first title that a plugin finds; a closing profile ends the asking."""

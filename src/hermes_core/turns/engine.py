@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.principal import Principal
     from hermes_hookspecs.sessions import Session, SessionEntry
     from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.turns import Usage
 
 __all__ = ["Conduct", "TurnEngine", "TurnRequest"]
 
@@ -97,7 +98,7 @@ class Conduct:
         source: where it was asked. principal: on whose behalf the agent reads. answering: where its answer goes.
         steered: messages that come meanwhile are put into it, if the agent says that it ``steers``.
         shared: with the names of their senders. on_approval: as in :class:`TurnRequest`; one whose sender does not
-            wait is told by a delivery.
+            wait is told by a delivery. side_usage: of what was done for the messages before.
     """
 
     agent: Agent
@@ -110,6 +111,7 @@ class Conduct:
     on_approval: Callable[[Approval], None] | None = None
     steered: bool = False
     shared: bool = False
+    side_usage: tuple[Usage, ...] = ()
 
 
 class TurnEngine:
@@ -197,6 +199,7 @@ class TurnEngine:
             commands=request.commands,
             on_event=request.on_event,
             on_approval=request.on_approval,
+            side_usage=wait.side_usage,
         )
         ended = await self.conduct(begun, conduct)
         entry = attrs.evolve(
@@ -225,7 +228,7 @@ class TurnEngine:
             only_marked = not how.steered
             fence, first = _fence_of(begun), begun.items[0]
             wheel = SteeringWheel(around, fence, first, shared=how.shared, only_marked=only_marked)
-        run = TurnRun(around, begun, how.answering, on_event=how.on_event, steering=wheel)
+        run = TurnRun(around, begun, how.answering, on_event=how.on_event, steering=wheel, side_usage=how.side_usage)
         loading = Loading(self, begun, how, _fence_of(begun), self._means(begun, how, run, wheel))
         ended = await run.through(AgentWithSecondTry(how.agent, loading.shorter), loading.first)
         return attrs.evolve(ended, turn=attrs.evolve(ended.turn, session_id=loading.session.id))

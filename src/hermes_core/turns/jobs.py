@@ -12,10 +12,12 @@ from hermes_core.leases import holder_here, holder_lives
 from hermes_core.outbox.topics import outbox_topic
 from hermes_core.plugins.stages import one_line
 from hermes_core.settling import settled
+from hermes_core.turns.side_usage import record_side_usage
 from hermes_core.turns.topics import JOBS, WORK
 from hermes_hookspecs.errors import HermesError, StorageError
 from hermes_hookspecs.ids import new_job_id
 from hermes_hookspecs.jobs import CANCELLED, DONE, FAILED, LOST, RUNNING
+from hermes_hookspecs.metering import metered
 from hermes_hookspecs.operations import EndJob, StartJob
 from hermes_hookspecs.outbox import NOTICE, DeliveryDraft, delivery_key
 from hermes_hookspecs.principal import operator
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.jobs import Job
     from hermes_hookspecs.ports.store import Store, StoreReader
     from hermes_hookspecs.source import SessionSource
-    from hermes_hookspecs.turns import Fence
+    from hermes_hookspecs.turns import Fence, Usage
 
     Work = Callable[[], Awaitable[str] | str]
 
@@ -153,8 +155,10 @@ class JobRunner:
 
     async def _run(self, job: Job, work: Work) -> None:
         status, reason, result = DONE, "", ""
+        used: list[Usage] = []
         try:
-            result = result_text(await _result(work))
+            with metered(used.append):
+                result = result_text(await _result(work))
         except asyncio.CancelledError:
             status, reason = (CANCELLED, "") if job.id in self._wanted else (LOST, DEAD)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a job raises is how it ended
@@ -163,6 +167,7 @@ class JobRunner:
             self._tasks.pop(job.id, None)
             self._wanted.discard(job.id)
         around = self._around
+        await record_side_usage(around, job.turn_id, used)
         operation = ending(job, status, around.clock.now(), reason=reason, result=result)
         try:
             ended = await settled(around.store.perform(operation))

@@ -157,7 +157,9 @@ class LineageWork:
                 steered=serving.policy(first) == "steer",
                 shared=shared,
                 on_event=None if following is None else following.event,
+                side_usage=self._opened.usage,
             )
+            self._opened = attrs.evolve(self._opened, usage=())  # the turn has taken it over
             await self._engine.conduct(begun, conduct)
         except StorageError:
             raise

@@ -18,16 +18,18 @@ from hermes_core.context.views import earlier_view
 from hermes_core.faultpoints import reach
 from hermes_core.leases import dead_stamp
 from hermes_core.settling import settled
+from hermes_core.turns.side_usage import record_side_usage
 from hermes_hookspecs.errors import LeaseBusy, LeaseLost, SessionNotFound
 from hermes_hookspecs.ids import new_session_id, new_turn_id
 from hermes_hookspecs.messages import KIND_SUMMARY, TOOL, MessageDraft
+from hermes_hookspecs.metering import metered
 from hermes_hookspecs.operations import UNCOMPRESSION, Begin, Begun, Busy, Compress, Control, Finish
 from hermes_hookspecs.ports.app import CompressionReport
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.turns import DONE, Fence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hermes_core.context.compression import Compressor
     from hermes_core.turns.surroundings import Surroundings
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Message
     from hermes_hookspecs.ports.store import StoreReader
     from hermes_hookspecs.sessions import Session
-    from hermes_hookspecs.turns import LeaseHolder
+    from hermes_hookspecs.turns import LeaseHolder, Usage
 
 __all__ = ["MaintenanceTurns"]
 
@@ -63,6 +65,23 @@ class MaintenanceTurns:
         if applied is not None:
             return applied
         context = await self._read(lambda reader: self._free_context(reader, lineage_id))
+        used: list[Usage] = []
+        try:
+            with metered(used.append):
+                return await self._compressed(context, holder, focus, control_id)
+        finally:
+            if used:
+                await settled(self._record(lineage_id, used))
+
+    async def _record(self, lineage_id: LineageId, used: Sequence[Usage]) -> None:
+        """Add what a summary took to the newest turn: the one that stored it, or the one before."""
+        turns = await self._read(lambda reader: reader.turns(lineage_id, operator()))
+        if turns:
+            await record_side_usage(self._around, turns[-1].id, used)
+
+    async def _compressed(
+        self, context: Context, holder: LeaseHolder, focus: str, control_id: InboxId | None
+    ) -> CompressionReport:
         cut = await self._compressor.by_hand(context, focus)
         if cut is None:
             return _refused(context, "There is nothing to compress yet: what could go takes less room than a summary.")

@@ -15,9 +15,11 @@ from hermes_core.turns.agent_events import assistant_draft, result_draft
 from hermes_core.turns.agent_task import AgentTask
 from hermes_core.turns.ledger import CallLedger
 from hermes_core.turns.renewal import Renewal
+from hermes_core.turns.side_usage import record_side_usage
 from hermes_hookspecs.audit import RUNNING
 from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StorageError
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
+from hermes_hookspecs.metering import metered
 from hermes_hookspecs.operations import Append, Finish, RecordAudit, RecordUsage
 from hermes_hookspecs.ports.agent import AssistantStep, TextDelta, ToolResult, UsageReport
 from hermes_hookspecs.turns import DONE, FAILED, STOPPED, Fence
@@ -55,7 +57,7 @@ class TurnRun:
     """Runs one begun turn to its end.
 
     :param begun: what *begin* gave. answering: where its answer goes. on_event: told each event of the agent, on the
-        loop. steering: puts messages into the turn that come while it runs.
+        loop. steering: puts messages into the turn that come while it runs. side_usage: of what was done for it before.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class TurnRun:
         *,
         on_event: Callable[[AgentEvent], None] | None = None,
         steering: SteeringWheel | None = None,
+        side_usage: Sequence[Usage] = (),
     ) -> None:
         self._around = around
         self._store = around.store
@@ -88,6 +91,7 @@ class TurnRun:
         self._held: list[MessageDraft] = []
         self._answer = ""
         self._usage: list[Usage] = []
+        self._side_usage = list(side_usage)
 
     def allow(self, seconds: float) -> None:
         """Let the agent give no sign of life for so many seconds (:class:`~hermes_hookspecs.ports.agent.Patience`)."""
@@ -111,6 +115,14 @@ class TurnRun:
 
         :raises AgentFailed: the agent, or loading, raised. :raises LeaseLost: somebody took the lease.
         """
+        try:
+            with metered(self._side_usage.append):
+                return await self._through(agent, context)
+        finally:
+            if self._side_usage:
+                await settled(record_side_usage(self._around, self._turn.id, self._side_usage))
+
+    async def _through(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> Ended:
         steps = self._steps = AgentTask(
             agent,
             self._turn.id,
@@ -229,7 +241,7 @@ class TurnRun:
             self._version = finished.version
         reach("finish.stored")
         turn = self._tell(outcome, "")
-        return Ended(turn=turn, text=self._answer, usage=_sum(self._usage), version=self._version)
+        return Ended(turn=turn, text=self._answer, usage=_sum([*self._side_usage, *self._usage]), version=self._version)
 
     async def _close(self, outcome: str, reason: str) -> None:
         """End a turn that did not end by itself; what it had stored stays, one closing row says why.

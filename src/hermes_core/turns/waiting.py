@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.operations import Snapshot
     from hermes_hookspecs.ports.store import StoreReader
-    from hermes_hookspecs.turns import LeaseHolder
+    from hermes_hookspecs.turns import LeaseHolder, Usage
 
 __all__ = ["LeaseTimes", "TurnWait"]
 
@@ -76,6 +76,11 @@ class TurnWait:
     def waited_s(self) -> float:
         """Return the seconds since the wait began."""
         return self._around.clock.monotonic() - self._began
+
+    @property
+    def side_usage(self) -> tuple[Usage, ...]:
+        """Return what was used to prepare the message."""
+        return () if self._opened is None else self._opened.usage
 
     @property
     def was_held_up(self) -> bool:

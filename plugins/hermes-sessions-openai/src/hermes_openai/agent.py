@@ -8,8 +8,6 @@ from contextlib import aclosing
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import attrs
-
 from hermes_hookspecs.errors import ConfigError, ContextOverflow
 from hermes_hookspecs.messages import KIND_ATTACHMENTS
 from hermes_hookspecs.ports.agent import AssistantStep, UsageReport
@@ -110,7 +108,7 @@ class OpenAIAgent:
                         if not isinstance(event, Reply):
                             yield event
                             continue
-                        reply, usage = event, self._priced(event)
+                        reply, usage = event, self._config.priced(event.usage(self._config.model))
                         effort.spend(usage)
                         yield UsageReport(usage=usage)
                 calls = box.calls(reply.calls) if reply.fault is None else ()
@@ -165,11 +163,6 @@ class OpenAIAgent:
         if self._config.temperature is not None:
             body["temperature"] = self._config.temperature
         return body
-
-    def _priced(self, reply: Reply) -> Usage:
-        usage = reply.usage(self._config.model)
-        price = self._config.prices.get(self._config.model)
-        return usage if price is None else attrs.evolve(usage, estimated_cost_usd=price.cost(usage))
 
 
 class _Effort:

@@ -130,6 +130,11 @@ class OpenAIConfig:
         # every value was compared with the type of its field
         return cls(**values)  # type: ignore[arg-type]
 
+    def priced(self, usage: Usage) -> Usage:
+        """Return the usage of one call with its cost, where the price of its model is known."""
+        price = None if usage.model is None else self.prices.get(usage.model)
+        return usage if price is None else attrs.evolve(usage, estimated_cost_usd=price.cost(usage))
+
     @property
     def asks_openai(self) -> bool:
         """Whether OpenAI itself is asked."""

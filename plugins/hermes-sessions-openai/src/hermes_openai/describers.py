@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from hermes_hookspecs.metering import report_usage
+from hermes_hookspecs.turns import Usage
 from hermes_openai.failures import Failure, failure_of_status, no_connection, out_of_time
 from hermes_openai.media import format_of, media_part
 from hermes_openai.single import answer_to
@@ -104,5 +106,17 @@ class SpeechWords:
                 return "", no_connection(self._config.base_url, type(error).__name__)
             except TimeoutError:
                 return "", out_of_time()
+        report_usage(self._config.priced(_usage_of(said, self._config.transcription_model)))
         text: object = getattr(said, "text", said)  # some servers answer with the bare text
         return text if isinstance(text, str) else "", None
+
+
+def _usage_of(said: object, model: str) -> Usage:
+    """Return what writing down took; some models count seconds, and their tokens stay unknown."""
+    told: object = getattr(said, "usage", None)
+
+    def number(name: str) -> int | None:
+        found: object = getattr(told, name, None)
+        return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+    return Usage(model=model, input_tokens=number("input_tokens"), output_tokens=number("output_tokens"))

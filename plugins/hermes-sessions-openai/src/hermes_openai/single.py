@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.errors import Rejected
+from hermes_hookspecs.metering import report_usage
 from hermes_openai.reply import Reply
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ __all__ = ["answer_to"]
 
 
 async def answer_to(endpoint: Endpoint, model: str, messages: Sequence[Wire], *, within_s: float) -> str:
-    """Return a model's answer, without white space around it.
+    """Return a model's answer, without white space around it; what it took is reported.
 
     :raises HermesError: there is none, see :mod:`hermes_openai.failures`; also where it was cut.
     """
@@ -28,8 +29,9 @@ async def answer_to(endpoint: Endpoint, model: str, messages: Sequence[Wire], *,
     answer: Reply | None = None
     async with endpoint.line() as line, aclosing(line.ask(body, deadline=deadline)) as events:
         async for event in events:
-            if isinstance(event, Reply) and not event.dropped:
-                answer = event
+            if isinstance(event, Reply):
+                report_usage(endpoint.config.priced(event.usage(model)))
+                answer = answer if event.dropped else event
     if answer is not None and answer.fault is not None:
         raise answer.fault
     if answer is None or not answer.text.strip():

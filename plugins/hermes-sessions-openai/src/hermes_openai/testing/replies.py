@@ -149,9 +149,10 @@ def whole(text: str) -> Reply:
     return lambda asked: _document(asked, {"role": "assistant", "content": text}, "stop", None)
 
 
-def transcript(words: str) -> Reply:
-    """Return what was said in a sound."""
-    return raw(json.dumps({"text": words}), content_type="application/json")
+def transcript(words: str, *, usage: Mapping[str, object] | None = None) -> Reply:
+    """Return what was said in a sound. usage: as it is told; nothing is where it is not given."""
+    told = {} if usage is None else {"usage": usage}
+    return raw(json.dumps({"text": words} | told), content_type="application/json")
 
 
 def raw(*frames: str | Frame, status: int = 200, content_type: str = "text/event-stream", **headers: str) -> Reply:
