@@ -14,7 +14,7 @@ from hermes_hookspecs.testing.agents import Gate, ScriptedAgent, echo, pause
 
 def half_done(hall, number):
     """Run a row's command as a process does that is killed before its reply is stored."""
-    runner = ControlRunner(hall.app, hall.app.command_book, hall.app.desk.entry_behind)
+    runner = ControlRunner(hall.app, hall.app.command_book, hall.app.desk.entry_behind, hall.app.say)
     return asyncio.run(runner.run(hall.item(number)))
 
 

@@ -39,10 +39,10 @@ def run(call: CliCall) -> int:
         from hermes_cli.interactive import talk
 
         return talk(conversation, call)
-    conversation.tell_setup()
-    if question is not None:
-        return _ask_once(conversation, call, question)
-    return _answer_lines(conversation)
+    status = _answer_lines(conversation) if question is None else _ask_once(conversation, call, question)
+    if not status:
+        conversation.tell_setup()
+    return status
 
 
 def _check_agent(call: CliCall) -> None:

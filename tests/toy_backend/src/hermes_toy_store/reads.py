@@ -267,8 +267,13 @@ class Reads:
         keys = sorted(key for space, key in self.book.state if space == namespace and key.startswith(prefix))
         return tuple(found for found in (self.state(namespace, key, now=now) for key in keys) if found is not None)
 
-    def untold_jobs(self, lineage_id: LineageId, *, limit: int = 20) -> Sequence[Job]:
+    def jobs(
+        self, principal: Principal, *, lineage_id: LineageId | None = None, running: bool = False, limit: int = 100
+    ) -> Sequence[Job]:
         return ()  # it keeps none
+
+    def untold_jobs(self, lineage_id: LineageId, *, limit: int = 20) -> Sequence[Job]:
+        return ()
 
     def changes(self, after: str | None, *, limit: int = 1000) -> tuple[Sequence[Change], str]:
         begin = self.book.feed_begin

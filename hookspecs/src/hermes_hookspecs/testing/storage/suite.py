@@ -101,8 +101,7 @@ class RecordsSuite(
 ):
     """What a store does beside that for people and agents at work.
 
-    Rows taken back, branches, resets that clear and carry, requests for approval, calls, jobs, routes that move, what it
-    all cost.
+    Rows taken back, branches, resets that clear and carry, requests for approval, calls, jobs, routes that move, costs.
 
     With the fixtures of :class:`StorageSuite`. A store that fails it still serves conversations.
     """
