@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hermes_core.sessions.leading import key_behind, leads_to, may_claim
 from hermes_hookspecs.errors import Conflict, SessionNotFound
 
 if TYPE_CHECKING:
@@ -125,13 +126,13 @@ class SessionDesk:
         """
         source = self.at_home(source)
         key = self.key(source)
-        seen = self._leads_to(key) if force_new else None
+        seen = leads_to(self._store(), key) if force_new else None
         mine: list[SessionEntry] = []
 
         def make() -> SessionEntry:
             if not force_new:
                 self.resets.settle(key)
-            observed = seen if force_new else self._leads_to(key)
+            observed = seen if force_new else leads_to(self._store(), key)
             mine.append(self._get_or_create(key, source, force_new, touch, observed))
             return mine[0]
 
@@ -154,15 +155,16 @@ class SessionDesk:
     def route_waiting(self, item: InboxItem) -> SessionEntry:
         """Give the messages that wait under a row's own key a session; the key of today's settings may be another."""
         self.resets.deliver_notice(item.session_key, item.source)
-        return self._get_or_create(item.session_key, item.source, False, False, self._leads_to(item.session_key))
+        lineage_id = leads_to(self._store(), item.session_key)
+        return self._get_or_create(item.session_key, item.source, False, False, lineage_id)
 
     def entry_behind(self, item: InboxItem) -> SessionEntry | None:
         """Return the session that a row's own key leads to now, or that it may claim; makes none."""
         self.resets.settle(item.session_key)
-        leads_to = self._leads_to(item.session_key)
-        if leads_to is None and not self._may_claim(item.session_key, item.source):
+        lineage_id = leads_to(self._store(), item.session_key)
+        if lineage_id is None and not may_claim(self._store(), self._claims(item.session_key, item.source)):
             return None
-        return self._get_or_create(item.session_key, item.source, False, False, leads_to)
+        return self._get_or_create(item.session_key, item.source, False, False, lineage_id)
 
     def _claims(self, key: SessionKey, source: SessionSource) -> tuple[Claim, ...]:
         """Return the older routes that a message of a key may take over; none where the key was let go."""
@@ -173,21 +175,6 @@ class SessionDesk:
         claims = claims_of(self.keys, self._hooks.legacy_claims, self.at_home(source), self.policy(source))
         self.resets.settle_all(claim.key for claim in claims)  # what has had its time is not brought back
         return claims
-
-    def _may_claim(self, key: SessionKey, source: SessionSource) -> bool:
-        """Return whether the next message of a key takes an older route over: a command speaks of that session."""
-        from hermes_core.routing.claims import fitting
-
-        return fitting(self._store().route, self._claims(key, source)) is not None
-
-    def _key_of(self, source: SessionSource, control_id: InboxId | None) -> SessionKey:
-        """Return the key that a command is about: its row's own, which today's settings may build otherwise."""
-        item = None if control_id is None else self._store().inbox_item(control_id)
-        return self.key(source) if item is None else item.session_key
-
-    def _leads_to(self, key: SessionKey) -> LineageId | None:
-        route = self._store().route(key)
-        return None if route is None else route.lineage_id
 
     def _get_or_create(
         self, key: SessionKey, source: SessionSource, force_new: bool, touch: bool, observed: LineageId | None
@@ -239,13 +226,13 @@ class SessionDesk:
 
         source = self.at_home(source)
         key, item = (
-            self._key_of(source, control_id),
+            key_behind(self._store(), control_id, lambda: self.key(source)),
             None if control_id is None else self._store().inbox_item(control_id),
         )
         if item is not None and item.outcome is not None and item.outcome.lineage_id is not None:
             return self._get_or_create(key, source, False, False, item.outcome.lineage_id)
         made = branching(self, self._store(), key, source, lineage_id, title=title, now=self._clock.now())
-        before = self._leads_to(key)
+        before = leads_to(self._store(), key)
         outcome = self._run(made, control_id)
         entry = self._get_or_create(key, source, False, False, outcome.lineage_id)
         self._endings.tell_left(before)
@@ -267,7 +254,7 @@ class SessionDesk:
         store, principal = self._store(), self.principal(source)
         if store.lineage(lineage_id, principal) is None:
             raise SessionNotFound(lineage_id)
-        key = self._key_of(source, control_id)
+        key = key_behind(self._store(), control_id, lambda: self.key(source))
         before = store.route(key)
         bind = BindRoute(
             key=key,
@@ -306,10 +293,10 @@ class SessionDesk:
         from hermes_hookspecs.principal import operator
         from hermes_hookspecs.sessions import Left
 
-        key, now = self._key_of(source, control_id), self._clock.now()
-        if self._may_claim(key, source):
+        key, now = key_behind(self._store(), control_id, lambda: self.key(source)), self._clock.now()
+        if may_claim(self._store(), self._claims(key, source)):
             self._get_or_create(key, self.at_home(source), False, False, None)
-        before = self._leads_to(key)
+        before = leads_to(self._store(), key)
         release = ReleaseRoute(
             key=key,
             now=now,
