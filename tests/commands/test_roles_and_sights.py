@@ -38,6 +38,15 @@ def test_what_is_for_admins_is_refused_to_all_others_and_not_to_the_terminal(pro
     assert not run(app, "/status", CHAT).failed
 
 
+@pytest.mark.parametrize("triggers", [("/reset",), ("/reset", "start  over"), ("start over",), ("/neu", "/reset")])
+def test_what_resets_is_for_admins_by_whatever_name_it_is_called(profile, triggers):
+    app = profile({"commands.admin_only": ("new",), "session_reset.reset_triggers": triggers})
+
+    for trigger in triggers:
+        assert run(app, " ".join(trigger.split()), CHAT).text.endswith("is for admins here.")
+        assert not run(app, trigger).failed
+
+
 def test_a_platform_has_its_own_list_and_its_own_admins(tmp_path, profile):
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)

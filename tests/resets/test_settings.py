@@ -144,6 +144,12 @@ def test_overrides_are_listed_with_the_rest(load, tmp_path):
         ("[session_reset.chat_types.group]\nidle_minutes = 0\n", "out of range"),
         ("[session_reset]\nchat_types = 1\n", "chat_types is no table"),
         ("[session_reset.chats.C1]\nmode = 'idle'\n", 'no key "chats"'),
+        ("[session_reset]\nreset_triggers = ['/new', '/new session']\n", 'holds "/new session"; write a slash and one'),
+        ("[session_reset]\nreset_triggers = ['/']\n", 'holds "/"; write a slash and one word'),
+        ("[session_reset]\nreset_triggers = [' /new']\n", 'holds " /new"; write'),
+        ("[commands]\nadmins = ['ou_9']\n", 'holds "ou_9"; write platform:user id, as in "feishu:ou_9"'),
+        ("[commands]\nadmin_only = ['new plan']\n", 'holds "new plan"; write names of commands, as in "new"'),
+        ("[platforms.slack]\nadmin_only = ['//new']\n", 'holds "//new"; write names of commands'),
     ],
 )
 def test_a_mistake_is_named_with_its_place(load, text, said):

@@ -64,7 +64,7 @@ class CommandBook:
     def _is_word(self, text: str) -> bool:
         """Return whether a message is nothing but a reset trigger without a slash."""
         word = " ".join(without_mentions(text).split()).casefold()
-        return any(word == one.casefold() for one in self._triggers if not one.startswith("/"))
+        return any(word == " ".join(one.split()).casefold() for one in self._triggers if not one.startswith("/"))
 
     def find(self, text: str, platform: str) -> tuple[Command | None, str]:
         """Return the command that a message stands for on a platform, and its arguments.
@@ -133,6 +133,14 @@ class CommandBook:
             return principal
         return attrs.evolve(principal, roles=principal.roles | {ADMIN})
 
+    def _names_of(self, command: Command) -> set[str]:
+        """Return all names of a command: what resets is meant by those it has by itself, too, whatever it is called."""
+        names = {command.name, *command.aliases}
+        if command.resets:
+            own = (one for one in self._hooks.commands().values() if one.resets)
+            names.update(name for one in own for name in (one.name, *one.aliases))
+        return names
+
     def _refusal(self, command: Command, principal: Principal, platform: str) -> str:
         """Return why somebody may not use a command, ``""`` where they may."""
         if principal.sees_all:
@@ -141,7 +149,7 @@ class CommandBook:
         listed = None if own is None else own.admin_only
         admin_only = self._settings.commands.admin_only if listed is None else listed
         names = {one.removeprefix("/").lower() for one in admin_only}
-        if not names.isdisjoint({command.name, *command.aliases}) and ADMIN not in principal.roles:
+        if not names.isdisjoint(self._names_of(command)) and ADMIN not in principal.roles:
             return f"/{command.name} is for admins here."
         if command.roles and not principal.roles & set(command.roles):
             return f"/{command.name} is not for you."

@@ -56,7 +56,8 @@ class Rule(NamedTuple):
     ``low`` and ``high`` are inclusive. ``choices``: the valid values of a *choice*, of each of *texts* (any where there
     are none); the usual ones of a *name*. ``empty``: a *name* may be empty. ``env``: further environment variables,
     beside ``HERMES_<SECTION>_<KEY>``. ``option``: the command line option that sets it, where there is one.
-    ``in_file``: whether a file may set it. ``secret``: never shown.
+    ``in_file``: whether a file may set it. ``secret``: never shown. ``form``: what each of *texts* has to match as a
+    whole, in words ``like``.
     """
 
     kind: Kind
@@ -68,6 +69,8 @@ class Rule(NamedTuple):
     option: str = ""
     in_file: bool = True
     secret: bool = False
+    form: str = ""
+    like: str = ""
 
 
 def switch(default: bool) -> bool:
@@ -107,14 +110,20 @@ def maybe_choice(choices: tuple[str, ...]) -> str | None:
     return field
 
 
-def texts(default: tuple[str, ...], choices: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the field of a list of texts, none of them empty; each one of ``choices``, where there are some."""
-    return attrs.field(default=default, metadata={_RULE: Rule("texts", choices=choices)})
+def texts(
+    default: tuple[str, ...], choices: tuple[str, ...] = (), *, form: str = "", like: str = ""
+) -> tuple[str, ...]:
+    """Return the field of a list of texts, none of them empty; each one of ``choices``, where there are some.
+
+    :param form: regular expression that each of them matches as a whole. like: the same in words, for the error.
+    """
+    return attrs.field(default=default, metadata={_RULE: Rule("texts", choices=choices, form=form, like=like)})
 
 
-def maybe_texts() -> tuple[str, ...] | None:
-    """Return the field of a list that is ``None`` when nobody gave one."""
-    field: tuple[str, ...] | None = attrs.field(default=None, metadata={_RULE: Rule("texts")})
+def maybe_texts(*, form: str = "", like: str = "") -> tuple[str, ...] | None:
+    """Return the field of a list that is ``None`` when nobody gave one; parameters as in :func:`texts`."""
+    rule = Rule("texts", form=form, like=like)
+    field: tuple[str, ...] | None = attrs.field(default=None, metadata={_RULE: rule})
     return field
 
 
@@ -226,7 +235,15 @@ def _check_texts(rule: Rule, value: object) -> tuple[str, ...]:
             raise Unfit(f"holds {shown(item)}; every item must be a text that is not empty")
         if rule.choices and item not in rule.choices:
             raise Unfit(f"holds {shown(item)}, not one of {', '.join(rule.choices)}{_meant(item, rule.choices)}")
+        if rule.form and not _matches(rule.form, item):
+            raise Unfit(f"holds {shown(item)}; write {rule.like}")
     return tuple(value)
+
+
+def _matches(form: str, item: str) -> bool:
+    import re
+
+    return re.fullmatch(form, item, re.DOTALL) is not None
 
 
 def _check_name(rule: Rule, value: str) -> None:

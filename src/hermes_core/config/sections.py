@@ -56,6 +56,9 @@ __all__ = [
     "TurnSettings",
 ]
 
+_NAME = r"[^\W\d_][\w-]{0,31}"
+_COMMAND, _COMMAND_LIKE = rf"/?{_NAME}", 'names of commands, as in "new"'
+
 PLATFORMS: Final = "platforms"
 """Section that holds one table a platform, whatever its name."""
 
@@ -117,7 +120,7 @@ class PlatformSettings:
     deny_users: tuple[str, ...] | None = maybe_texts()
     allow_chats: tuple[str, ...] | None = maybe_texts()
     admins: tuple[str, ...] | None = maybe_texts()
-    admin_only: tuple[str, ...] | None = maybe_texts()
+    admin_only: tuple[str, ...] | None = maybe_texts(form=_COMMAND, like=_COMMAND_LIKE)
     streaming: bool | None = maybe_switch()
 
 
@@ -246,7 +249,11 @@ class SessionResetSettings:
     notify: bool = switch(default=True)
     notify_exclude_platforms: tuple[str, ...] = texts(("api_server", "webhook"))
     bg_process_max_age_hours: float = number(24.0, 0, 8760)
-    reset_triggers: tuple[str, ...] = texts(("/new", "/reset"))
+    reset_triggers: tuple[str, ...] = texts(
+        ("/new", "/reset"),
+        form=rf"/{_NAME}|[^/\s].*",
+        like='a slash and one word, as in "/new", or a message without a slash',
+    )
     cleanup_timeout_s: float = number(30.0, 0, 600)
     carry_over: str = choice("never", ("never", "automatic", "always"))
 
@@ -255,8 +262,8 @@ class SessionResetSettings:
 class CommandSettings:
     """``[commands]``: who may use which. ``admins``: ``platform:user id``; ``admin_only``: names of commands."""
 
-    admins: tuple[str, ...] = texts(())
-    admin_only: tuple[str, ...] = texts(())
+    admins: tuple[str, ...] = texts((), form=r"[^\s:]+:.+", like='platform:user id, as in "feishu:ou_9"')
+    admin_only: tuple[str, ...] = texts((), form=_COMMAND, like=_COMMAND_LIKE)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
