@@ -367,6 +367,21 @@ def test_the_notice_comes_with_the_next_message_and_names_the_true_reason(opened
     assert len(notices(app)) == 1
 
 
+def test_a_process_that_dies_right_behind_the_reset_takes_no_notice_with_it(opened, clock, monkeypatch):
+    app = opened(IDLE)
+    app.ask("hello", CHAT)
+    clock.advance(2 * HOUR)
+    with monkeypatch.context() as patched:
+        patched.setattr(app.desk.resets, "_tell", lambda *_: None)  # the last thing that it did was the transaction
+        assert app.maintain().reset == 1
+
+    accept(app, "good morning")
+    serve(app)
+
+    (told,) = notices(app)
+    assert "after 1 hour without a message" in told
+
+
 def test_the_look_tells_what_the_sweep_tells(opened, clock):
     app = opened(IDLE)
     app.ask("hello", CHAT)

@@ -160,12 +160,14 @@ class ResetDesk:
 
     def _end(self, verdict: Verdict) -> bool:
         """Let go of a conversation if the verdict says so and it has not moved since; tell of it."""
+        from hermes_core.resets.notices import owing
         from hermes_hookspecs.errors import Conflict
         from hermes_hookspecs.operations import ReleaseRoute
 
         facts, decision = verdict.facts, verdict.decision
         if not isinstance(decision, Reset):
             return False
+        carrying = self.carrying(facts.route.key, facts.lineage.id, verdict.now, automatic=True)
         release = ReleaseRoute(
             key=facts.route.key,
             now=verdict.now,
@@ -173,7 +175,7 @@ class ResetDesk:
             check=True,
             expected=facts.lineage.id,
             quiet_since=facts.last_activity,
-            state=self.carrying(facts.route.key, facts.lineage.id, verdict.now, automatic=True),
+            state=(*carrying, *owing(verdict, decision.reason)),
         )
         try:
             released = self._store().apply(release)
@@ -183,13 +185,10 @@ class ResetDesk:
         return True
 
     def _tell(self, verdict: Verdict, decision: Reset, released: Released) -> None:
-        """Owe its people a notice, and tell plugins; what fails here undoes nothing."""
-        from hermes_core.resets.notices import owing
-        from hermes_hookspecs.operations import PutState
+        """Tell plugins and agents; its people are owed their notice since it ended."""
         from hermes_hookspecs.principal import operator
 
         store, lineage = self._store(), verdict.facts.lineage
-        store.apply(PutState(updates=tuple(owing(verdict, decision.reason)), now=verdict.now))
         tip = store.session(lineage.tip, operator())
         ended = None if tip is None else tip.end_reason
         if released.lineage is not None and ended is not None:
