@@ -22,9 +22,9 @@ class Entrances:
         self._turns = {turn.id: turn for turn in turns}
 
     def name(self, turn_id: TurnId | None) -> str:
-        """Return ``feishu/second, Ming``; ``imported`` for a row without a turn."""
+        """Return ``feishu/second, Ming``; ``copied`` for a row without a turn: of a branch, or of another store."""
         turn = self._turns.get(turn_id) if turn_id is not None else None
         if turn is None:
-            return "imported"
+            return "copied"
         who = turn.user_name or turn.user_id
         return safe_line(f"{turn.entrance}, {who}" if who else str(turn.entrance))
