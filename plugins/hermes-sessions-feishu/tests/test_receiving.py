@@ -91,6 +91,58 @@ def test_h22_ids_may_be_missing_and_what_stays_is_the_one_of_this_app(stage):
     stage.play(play)
 
 
+# --- who said it
+
+
+def asked_for_names(stage):
+    return [path for _, path in stage.world.requests if "/contact/" in path]
+
+
+def test_people_are_called_by_their_names_which_are_asked_for_once(stage):
+    stage.world.names["ou_1"] = "小明"
+
+    async def play():
+        async with stage.running() as account:
+            events = [await account.hear(chat_id="oc_1", user_id="ou_1") for _ in range(3)]
+            stranger = [await account.hear(chat_id="oc_2", user_id="ou_2") for _ in range(2)]
+            assert [event.source.user_name for event in (*events, *stranger)] == ["小明"] * 3 + [None] * 2
+            assert len(asked_for_names(stage)) == 2
+
+    stage.play(play)
+
+
+def test_an_app_that_may_know_no_names_does_not_ask_for_every_message(stage):
+    stage.world.missing_scopes["contact"] = "contact:user.base:readonly"
+
+    async def play():
+        async with stage.running() as account:
+            for number in range(3):
+                event = await account.hear(chat_id=f"oc_{number}", user_id=f"ou_{number}")
+                assert event.source.user_name is None
+            assert len(asked_for_names(stage)) == 1
+
+    stage.play(play)
+
+
+def test_a_name_that_does_not_come_holds_nothing_up_for_long(stage):
+    stage.world.out_of_order.add("contact")
+
+    async def play():
+        async with stage.running() as account:
+            assert (await account.hear(user_id="ou_1")).source.user_name is None
+
+    stage.play(play)
+
+
+def test_nobody_asks_for_the_names_of_those_who_say_nothing_to_us(stage):
+    async def play():
+        async with stage.running() as account:
+            await stage.written(account, {"text": "among us"}, chat_type="group", chat_id="oc_g", user_id="ou_1")
+            assert asked_for_names(stage) == []
+
+    stage.play(play)
+
+
 # --- whom it is for
 
 

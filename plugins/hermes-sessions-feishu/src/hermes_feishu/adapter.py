@@ -11,6 +11,7 @@ from hermes_feishu.config import WEBHOOK
 from hermes_feishu.content import resource_of
 from hermes_feishu.intake import Intake
 from hermes_feishu.lookups import Lookups, path_part
+from hermes_feishu.names import Names
 from hermes_feishu.pacing import Pacing
 from hermes_feishu.reactions import TypingReactions
 from hermes_feishu.reader import EventReader
@@ -55,7 +56,8 @@ class FeishuAdapter:
         self._config = config
         self._client = FeishuClient(account, credentials, setup.clock, timeout_s=config.timeout_s)
         lookups = Lookups(self._client, setup.clock)
-        self._reader = EventReader(setup.account_id, account, lookups, setup.clock)
+        names = Names(self._client, setup.clock)
+        self._reader = EventReader(setup.account_id, account, setup.clock, lookups=lookups, names=names)
         self._intake = Intake(self._reader)
         self._outgoing = Outgoing(
             self._client, config, account, reader=self._reader, lookups=lookups, pacing=Pacing(setup.clock, pause)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hermes_feishu.content import Content
     from hermes_feishu.events import Envelope, Received
     from hermes_feishu.lookups import KeptMessage, Lookups
+    from hermes_feishu.names import Names
     from hermes_hookspecs.clock import Clock
 
 __all__ = ["EventReader"]
@@ -57,10 +58,11 @@ class EventReader:
         sent: messages that we sent: an answer to one of them is meant for us.
     """
 
-    def __init__(self, account_id: str, config: AccountConfig, lookups: Lookups, clock: Clock) -> None:
+    def __init__(self, account_id: str, config: AccountConfig, clock: Clock, *, lookups: Lookups, names: Names) -> None:
         self._account_id = account_id
         self._config = config
         self._lookups = lookups
+        self._names = names
         self._clock = clock
         self._sources: Recent[SessionSource] = Recent(_REMEMBERED)
         self.our_id = ""
@@ -113,7 +115,14 @@ class EventReader:
         if not event.text.strip() and not event.attachments and not event.error:
             event = attrs.evolve(event, text="[empty message]")
         self._remember(message, event.source)
-        return await self._with_quote(event, message)
+        return await self._with_quote(await self._with_name(event), message)
+
+    async def _with_name(self, event: MessageEvent) -> MessageEvent:
+        """Return the event with what its sender is called, where it is for us."""
+        if not event.addressed or event.source.is_bot:
+            return event
+        name = await self._names.of(event.source.user_id or "")
+        return attrs.evolve(event, source=attrs.evolve(event.source, user_name=name)) if name else event
 
     def _says_too_little(self, message: Received) -> bool:
         """Return whether the event leaves out what the API knows."""

@@ -50,6 +50,7 @@ class Api:
             web.post(f"{one}/reactions", self._with_token("react", self._react)),
             web.delete(f"{one}/reactions/{{reaction_id}}", self._with_token("react", self._unreact)),
             web.get("/open-apis/im/v1/chats/{chat_id}", self._with_token("chat", self._chat)),
+            web.get("/open-apis/contact/v3/users/{open_id}", self._with_token("contact", self._person)),
         ]
 
     # --- tokens
@@ -263,6 +264,13 @@ class Api:
         is_topic = request.match_info["chat_id"] in self._world.topic_chats
         data = {"chat_mode": "topic" if is_topic else "group", "group_message_type": "thread" if is_topic else "chat"}
         return web.json_response({"code": 0, "msg": "success", "data": data})
+
+    async def _person(self, request: web.Request, _: FakeApp) -> web.Response:
+        open_id = request.match_info["open_id"]
+        if open_id not in self._world.names:
+            return _no(41050, "no user authority error")
+        user = {"open_id": open_id, "name": self._world.names[open_id]}
+        return web.json_response({"code": 0, "msg": "success", "data": {"user": user}})
 
     async def _resource(self, request: web.Request, _: FakeApp) -> web.Response:
         found = self._world.resources.get((request.match_info["message_id"], request.match_info["key"]))

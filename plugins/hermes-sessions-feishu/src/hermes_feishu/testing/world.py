@@ -81,7 +81,8 @@ class World:
         endpoint_codes: answers to the next questions for the long connection. forms_refused: message types that are
             answered with 230001. topic_chats: groups in which each message stands in a topic.
         chats_left: where our bots are not members. missing_scopes: by kind of request (``bot``, ``send``, ``edit``,
-            ``read``, ``chat``, ``react``). out_of_order: kinds of request that are answered with 502.
+            ``read``, ``chat``, ``contact``, ``react``). out_of_order: kinds of request that are answered with 502.
+            names: of people, by ``open_id``.
         ping_s, nonce_s: what clients are told. token_s: life of a token. fragment_bytes: events longer than that come
             in pieces. ack_s: how long an acknowledgement may take. ladder: seconds before each redelivery; the last
             one is used again and again. most_connections: of one app. tokens_issued: counted.
@@ -96,6 +97,7 @@ class World:
     answers: deque[str | int] = attrs.field(factory=deque)
     endpoint_codes: deque[int] = attrs.field(factory=deque)
     handshake_codes: deque[int] = attrs.field(factory=deque)
+    names: dict[str, str] = attrs.field(factory=dict)
     forms_refused: set[str] = attrs.field(factory=set)
     topic_chats: set[str] = attrs.field(factory=set)
     chats_left: set[str] = attrs.field(factory=set)
