@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.gateway.metrics import metrics
 from hermes_hookspecs.errors import StorageError
 from hermes_hookspecs.ports.platform import CONNECTED
+from hermes_hookspecs.sockets import close_server
 
 if TYPE_CHECKING:
     from hermes_core.gateway.board import Board
@@ -61,7 +62,7 @@ class HealthServer:
         """Stop listening; idempotent."""
         server, self._server = self._server, None
         if server is not None:
-            server.close()
+            await close_server(server)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
