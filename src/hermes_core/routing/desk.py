@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STEP", "RekeyDesk"]
 
-STEP = 50
+STEP = 20
 """Most routes of one transaction: others must get their turn to write."""
 
 
