@@ -12,7 +12,6 @@ from hermes_hookspecs.ports.platform import CONNECTING, FAILED, WAITING, Sent
 from hermes_slack.api import SlackApi
 from hermes_slack.config import HTTP
 from hermes_slack.events import Reader
-from hermes_slack.eventsapi import EventsApi
 from hermes_slack.files import bytes_of
 from hermes_slack.intake import Intake
 from hermes_slack.lookup import find_posted, metadata_of
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.source import SessionSource
     from hermes_slack.config import SlackConfig
     from hermes_slack.credentials import Credentials
+    from hermes_slack.eventsapi import EventsApi
     from hermes_slack.listener import Listener
 
 __all__ = ["SlackAdapter"]
@@ -118,6 +118,8 @@ class SlackAdapter:
 
     def _way_in(self, intake: Intake) -> SocketMode | EventsApi:
         if self._config.mode == HTTP:
+            from hermes_slack.eventsapi import EventsApi  # brings a web server along
+
             return EventsApi(
                 self._setup.account_id,
                 secret=self._credentials.signing_secret,

@@ -219,5 +219,8 @@ def _identity(*parts: str) -> str:
 
 
 def _hash(payload: Mapping[str, object]) -> str:
-    content = json.dumps(payload, sort_keys=True, default=str)
+    try:
+        content = json.dumps(payload, sort_keys=True)
+    except RecursionError:  # nested as deep as could just be read
+        content = json.dumps(sorted(payload))
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
