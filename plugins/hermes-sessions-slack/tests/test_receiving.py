@@ -327,3 +327,15 @@ def test_a_twin_of_a_mention_alone_is_a_message_too(stage, run):
 
     (event,) = stage.inlet.events
     assert (event.source.chat_type, event.addressed, event.text) == ("group", True, "hi")
+
+
+def test_a_proxy_is_used_for_what_it_is_meant_for_alone(stage, run, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+
+    async def main():
+        async with stage.running():
+            await stage.send("answer", await stage.heard("hello", chat="D1"))
+
+    run(main())
+
+    assert [post.text for post in stage.server.posts] == ["answer"]

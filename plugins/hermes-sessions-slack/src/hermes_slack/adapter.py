@@ -239,5 +239,6 @@ class SlackAdapter:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0))
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0)
+            self._session = aiohttp.ClientSession(timeout=timeout, trust_env=True)
         return self._session

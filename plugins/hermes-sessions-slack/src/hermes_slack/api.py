@@ -39,6 +39,8 @@ class SlackApi:
         self._client = AsyncWebClient(
             token=token, base_url=f"{base_url}/", session=session, retry_handlers=[], logger=quiet
         )
+        # the sdk sends everything by HTTPS_PROXY, whatever NO_PROXY says; the session knows the rules
+        self._client.proxy = None
 
     async def call(self, method: str, *, timeout_s: float = 15.0, **arguments: object) -> Mapping[str, object]:
         """Return the answer to a call. Arguments that are ``None`` are left out."""
