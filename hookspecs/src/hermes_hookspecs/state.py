@@ -60,6 +60,7 @@ class Change:
     Attributes:
         kind: ``insert``, ``change``, ``hide``, ``show``, ``delete`` (of a message) or ``lineage`` (title, flags,
             owner; ``delete-lineage`` when it is gone).
+        session_id: of the message; once its lineage is gone, of the lineage's tip. ``None`` for changes of a lineage.
         message_id: ``None`` for changes of a lineage.
     """
 

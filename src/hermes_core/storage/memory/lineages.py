@@ -36,8 +36,8 @@ def set_flags(tables: Tables, operation: SetFlags) -> Lineage:
 
 def delete(tables: Tables, operation: Delete) -> Deleted:
     """Run :class:`~hermes_hookspecs.operations.Delete`."""
-    lineage_id = tables.lineage(operation.lineage_id).id
-    lease = tables.leases[lineage_id]
+    lineage = tables.lineage(operation.lineage_id)
+    lineage_id, lease = lineage.id, tables.leases[lineage.id]
     if lease.holder is not None and operation.force:
         revoke_lease(tables, Revoke(lineage_id=lineage_id, now=operation.now, reason="deleted"))
     elif lease.holder is not None and lease.stamp != operation.presumed_dead:
@@ -49,6 +49,12 @@ def delete(tables: Tables, operation: Delete) -> Deleted:
         del tables.sessions[session_id]
     del tables.lineages[lineage_id], tables.leases[lineage_id]
     _forget(tables, lineage_id, operation.now)
+    tables.feed = [
+        change
+        if change.message_id is None or change.lineage_id != lineage_id
+        else attrs.evolve(change, session_id=lineage.tip)
+        for change in tables.feed
+    ]
     tables.note_lineage(lineage_id, operation.now, "delete-lineage")
     return Deleted(lineage_id=lineage_id, sessions=len(segments), messages=len(rows))
 

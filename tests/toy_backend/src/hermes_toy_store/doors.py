@@ -229,7 +229,8 @@ def set_flags(book: Book, op: ops.SetFlags) -> Lineage:
 
 
 def delete(book: Book, op: ops.Delete) -> ops.Deleted:
-    gone = book.lineage(op.lineage_id).id
+    lineage = book.lineage(op.lineage_id)
+    gone, tip = lineage.id, lineage.tip
     lease = book.leases[gone]
     if lease.holder is not None and not op.force and lease.stamp != op.presumed_dead:
         raise LeaseBusy(f"{lease.holder.describe()} runs a turn in {gone}", holder=lease.holder.describe())
@@ -254,6 +255,9 @@ def delete(book: Book, op: ops.Delete) -> ops.Deleted:
     book.state = {key: entry for key, entry in book.state.items() if entry.lineage_id != gone}
     for route in [route for route in book.routes.values() if route.lineage_id == gone]:
         book.routes[route.key] = attrs.evolve(route, lineage_id=None)
+    of_rows = [at for at, one in enumerate(book.feed) if one.lineage_id == gone and one.message_id is not None]
+    for at in of_rows:
+        book.feed[at] = attrs.evolve(book.feed[at], session_id=tip)
     book.tell(gone, op.now, "delete-lineage")
     return ops.Deleted(lineage_id=gone, sessions=len(sessions), messages=len(rows))
 

@@ -10,7 +10,7 @@ import pytest
 from hermes_hookspecs.errors import Conflict, IllegalMessage, LeaseLost
 from hermes_hookspecs.ids import MessageId, SessionId
 from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, MessageDraft
-from hermes_hookspecs.operations import UNCOMPRESSION, Begin, Compress, Rename, Snapshot
+from hermes_hookspecs.operations import UNCOMPRESSION, Begin, Compress, Delete, Rename, Snapshot
 from hermes_hookspecs.sessions import TITLE_LIMIT
 from hermes_hookspecs.testing.scene import ALL, KEY, OTHER_KEY, asking, binding, fence_of, releasing, result, saying
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
@@ -89,6 +89,16 @@ class CompressionTests(StoreFixtures):
         assert (after[-1].role, after[-1].kind, after[-1].content) == (SYSTEM, KIND_SUMMARY, "in short")
         assert (after[-1].sent, after[-1].turn_id) == ("[in short]", begun.turn.id)
         assert store.messages(entry.lineage_id, ALL, session_id=made.session.id) == after[-1:]
+
+    def test_rows_of_a_lineage_that_is_gone_are_told_with_its_tip(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        made = scene.run(_compressing(scene, begun, scene.rows(entry.lineage_id)[0].id, finish=True))
+
+        scene.run(Delete(lineage_id=entry.lineage_id, now=scene.now))
+
+        told = {change.session_id for change in store.changes(None)[0] if change.message_id is not None}
+        assert told == {made.session.id}
 
     def test_where_nothing_stays_the_context_begins_with_the_summary(self, store: Store, scene: Scene) -> None:
         entry = scene.enter()
@@ -378,7 +388,6 @@ class CompressionTests(StoreFixtures):
         assert len(store.segments(entry.lineage_id, ALL)) == 2
 
     def test_a_compressed_lineage_is_deleted_whole(self, store: Store, scene: Scene) -> None:
-        from hermes_hookspecs.operations import Delete
 
         entry = scene.enter()
         begun = scene.ask(entry)
