@@ -9,6 +9,7 @@ from attrs import evolve
 from hermes_core.commands.aside import aside
 from hermes_core.commands.echoes import echoed
 from hermes_core.commands.looking import LOOKING_COMMANDS
+from hermes_core.commands.refusals import refused
 from hermes_core.commands.revising import REVISING_COMMANDS
 from hermes_hookspecs.commands import Command, CommandReply
 from hermes_hookspecs.errors import LeaseBusy, SessionError, SessionNotFound
@@ -244,7 +245,7 @@ async def _compress(call: CommandCall) -> CommandReply:
             call.entry.lineage_id, call.source, focus=call.arguments, control_id=call.control_id
         )
     except (SessionError, LeaseBusy) as error:
-        return CommandReply(text=str(error), failed=True)
+        return refused(call, error)
     return _changed(call.entry, report, "Compressed")
 
 
@@ -255,7 +256,7 @@ async def _uncompress(call: CommandCall) -> CommandReply:
     try:
         report = await call.app.uncompress_session(call.entry.lineage_id, call.source, control_id=call.control_id)
     except (SessionError, LeaseBusy) as error:
-        return CommandReply(text=str(error), failed=True)
+        return refused(call, error)
     return _changed(call.entry, report, "Uncompressed")
 
 

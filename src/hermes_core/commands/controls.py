@@ -50,6 +50,9 @@ class ControlRunner:
 
         entry = await to_thread(self._entry_behind, item)
         reply = await self._book.run(self._app, item.text, item.source, entry, control_id=item.id)
+        if reply is not None and reply.failed and await to_thread(self._was_run, item):
+            # another process was quicker, and what was refused here is what it did: a taken title, say
+            reply = await self._book.run(self._app, item.text, item.source, entry, control_id=item.id)
         if reply is None:
             return ""
         if reply.say is not None:
@@ -57,6 +60,11 @@ class ControlRunner:
             if said.id is not None and await to_thread(self._take_back, item, entry, reply, said.id):
                 return f"{reply.text}\n{_NOT_SAID}"
         return reply.text
+
+    def _was_run(self, item: InboxItem) -> bool:
+        """Return whether the command of a row has had its effect."""
+        now = self._app.store.inbox_item(item.id)
+        return now is not None and now.outcome is not None
 
     def _take_back(self, item: InboxItem, entry: SessionEntry | None, reply: CommandReply, said: InboxId) -> bool:
         """Take back what a command has said, where one that was typed behind it ends its conversation.

@@ -112,6 +112,8 @@ class ConversationDesk:
         made: list[Plan] = []
 
         def change(fence: Fence) -> Hide | None:
+            if not self._is_pending(control_id):
+                return None
             rows, memory = self._rows(lineage_id), memory_of(self._store, lineage_id, self._now)
             plan = planner(rows, memory)
             if plan is None:
@@ -121,9 +123,16 @@ class ConversationDesk:
             made.append(plan)
             return self._operation(fence, plan, control_id)
 
-        if not change_under_lease(turns.engine.around, lineage_id, self._holder(source), control_id, change):
-            return TakenBack(turns=0, refusal=refusal)
-        return self._result(lineage_id, (made[0].start, made[0].turns), again=again)
+        if change_under_lease(turns.engine.around, lineage_id, self._holder(source), control_id, change):
+            told = made[0].start, made[0].turns
+        else:
+            told = self._told_before(lineage_id, control_id)  # another process has run the same row meanwhile
+        return TakenBack(turns=0, refusal=refusal) if told is None else self._result(lineage_id, told, again=again)
+
+    def _is_pending(self, control_id: InboxId | None) -> bool:
+        """Return whether a command's row is still to be run; read under the lease, since others may run it, too."""
+        item = None if control_id is None else self._store.inbox_item(control_id)
+        return item is None or item.status == PENDING
 
     def _answer_no_more(self, lineage_id: LineageId, rows: Sequence[Message], plan: Plan) -> None:
         """Take back the messages of a plan that wait to be tried again, since their turn was interrupted.

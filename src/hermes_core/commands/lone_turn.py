@@ -28,9 +28,10 @@ def change_under_lease(
     control_id: InboxId | None,
     change: Callable[[Fence], Hide | None],
 ) -> bool:
-    """Take the lease, make the change and let go of it; return whether there was one to make. Blocks.
+    """Take the lease, make the change and let go of it; return whether it was made here. Blocks.
 
-    :param change: reads under the lease what is there, and returns the write; it ends the turn (``finish``).
+    :param change: reads under the lease what is there, and returns the write, which ends the turn (``finish``);
+        ``None`` where nothing is to be changed. What the row of ``control_id`` did before is not done again.
     :raises LeaseBusy: a turn runs; nothing was changed. :raises SessionNotFound: no such lineage.
     """
     store, clock = around.store, around.clock
@@ -41,9 +42,9 @@ def change_under_lease(
         if operation is not None:
             if control_id is None:
                 store.apply(operation)
+                made = True
             else:
-                store.apply(Control(inbox_id=control_id, effect=operation, now=clock.now()))
-            made = True
+                made = not store.apply(Control(inbox_id=control_id, effect=operation, now=clock.now())).repeated
     finally:
         if not made:
             with suppress(LeaseLost):  # it was made after all, or somebody took the lease

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core.commands.aside import aside
 from hermes_core.commands.echoes import echoed
+from hermes_core.commands.refusals import refused
 from hermes_hookspecs.commands import Command, CommandReply, Saying
 from hermes_hookspecs.errors import LeaseBusy, SessionError
 
@@ -59,7 +60,7 @@ def _changed(call: CommandCall, change: Callable[[SessionEntry], TakenBack], wha
     try:
         taken = change(call.entry)
     except (SessionError, LeaseBusy) as error:
-        return CommandReply(text=str(error), failed=True)
+        return refused(call, error)
     if taken.refusal:
         return CommandReply(text=taken.refusal, failed=True)
     turns = "" if taken.turns == 1 else f" {taken.turns} turns, from"
@@ -86,7 +87,7 @@ def _branch(call: CommandCall) -> CommandReply:
             call.source, call.entry.lineage_id, title=call.arguments, control_id=call.control_id
         )
     except (SessionError, LeaseBusy) as error:
-        return CommandReply(text=str(error), failed=True)
+        return refused(call, error)
     made = call.app.store.lineage(entry.lineage_id, call.principal)
     origin = None if made is None else made.branched_from
     name = f"{entry.title!r} ({entry.session_id})" if entry.title else entry.session_id

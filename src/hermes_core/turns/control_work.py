@@ -18,7 +18,8 @@ from hermes_core.outbox.topics import outbox_topic
 from hermes_core.settling import settled
 from hermes_core.turns.forsaken import take_back
 from hermes_core.turns.presence import door, is_forsaken
-from hermes_hookspecs.errors import HermesError, PluginError, StorageError
+from hermes_core.turns.topics import WORK
+from hermes_hookspecs.errors import HermesError, LeaseBusy, PluginError, StorageError
 from hermes_hookspecs.operations import Deliver
 from hermes_hookspecs.outbox import REPLY, DeliveryDraft, delivery_key
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from hermes_core.turns.engine import TurnEngine
     from hermes_core.turns.serving import Serving
+    from hermes_core.turns.waker import Waiter
     from hermes_hookspecs.ids import InboxId, SessionKey
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.ports.store import StoreReader
@@ -38,6 +40,8 @@ _log = getLogger(__name__)
 _MOST = 1000
 _OVERTAKEN_S = 5.0
 """Seconds after which urgent commands do not wait any longer for one that runs."""
+_AGAIN_S = 1.0
+"""Seconds after which a command that found its session busy is tried again, where nobody says that it is free."""
 _FAILED = "That command failed; what went wrong is in the log."
 
 
@@ -56,6 +60,9 @@ class Controls:
 class ControlWork:
     """Runs the commands of one key that wait, oldest first. One that waits for its turn holds up those behind it.
 
+    Another process that serves the same entrance may run the same row at the same moment: whoever finds the session
+    busy then leaves the row as it is and tries again, for as long as a turn would wait.
+
     :param running: rows whose commands run in this process; shared by all who run commands here.
     :param urgent: runs only those that overtake the others.
     """
@@ -69,12 +76,15 @@ class ControlWork:
         self._running = running
         self._urgent = urgent
         self._since: float | None = None
+        self._busy: tuple[InboxId, float] | None = None
+        self._waiter: Waiter | None = None
+        self._waits = False
         self.leaving = False
 
     @property
     def in_command(self) -> bool:
-        """Return whether a command runs."""
-        return self._since is not None
+        """Return whether a command runs, and does not only wait for its session."""
+        return self._since is not None and not self._waits
 
     @property
     def is_overtaken(self) -> bool:
@@ -83,6 +93,13 @@ class ControlWork:
 
     async def run(self) -> None:
         """Run what can be run now."""
+        try:
+            await self._run()
+        finally:
+            if self._waiter is not None:
+                self._around.waker.leave(self._waiter)
+
+    async def _run(self) -> None:
         while not self.leaving:
             item, forsaken = await asyncio.wrap_future(self._around.store.submit_read(self._next))
             await take_back(self._around, forsaken)
@@ -91,7 +108,9 @@ class ControlWork:
             self._running.add(item.id)
             self._since = self._around.clock.monotonic()
             try:
-                await self._run_one(item)
+                if not await self._run_one(item):
+                    await self._wait(item)
+                    continue
             finally:
                 self._running.discard(item.id)
                 self._since = None
@@ -107,11 +126,16 @@ class ControlWork:
         forsaken = tuple(one.id for one in waiting if is_forsaken(one))
         return next(iter(found.urgent if self._urgent else found.in_order), None), forsaken
 
-    async def _run_one(self, item: InboxItem) -> None:
+    async def _run_one(self, item: InboxItem) -> bool:
+        """Run a command and reply; return ``False`` where its session is busy: then the row waits as before."""
         try:
             reply = await self._in_time(item)
         except StorageError:
             raise
+        except LeaseBusy as error:
+            if self._may_wait(item):
+                return False
+            reply = str(error)
         except HermesError as error:
             if isinstance(error, PluginError):
                 _log.warning("the command of inbox row %s failed: %s", item.id, error)
@@ -124,6 +148,27 @@ class ControlWork:
         operation = Deliver(drafts=drafts, now=self._around.clock.now(), settle=item.id)
         await settled(self._around.store.perform(operation))
         reach("control.replied")
+        return True
+
+    def _may_wait(self, item: InboxItem) -> bool:
+        """Return whether a command that found its session busy is tried again: it waits no longer than a turn does."""
+        if not self._serving.waits_its_turn(item):
+            return False
+        now = self._around.clock.monotonic()
+        if self._busy is None or self._busy[0] != item.id:
+            self._busy = (item.id, now)
+        return now - self._busy[1] < self._around.times.wait_s
+
+    async def _wait(self, item: InboxItem) -> None:
+        """Wait until the session of a command may be free; the first time not at all, lest a word of it be missed."""
+        if self._waiter is None:
+            self._waiter = self._around.waker.enter(WORK if item.lineage_id is None else item.lineage_id)
+            return
+        self._waits = True
+        try:
+            await self._waiter.wait(_AGAIN_S, look=False)
+        finally:
+            self._waits = False
 
     async def _in_time(self, item: InboxItem) -> str:
         """Run a command in a task of its own and return its reply, or that it was given up.

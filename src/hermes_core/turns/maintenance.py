@@ -84,7 +84,8 @@ class MaintenanceTurns:
     ) -> CompressionReport:
         cut = await self._compressor.by_hand(context, focus)
         if cut is None:
-            return _refused(context, "There is nothing to compress yet: what could go takes less room than a summary.")
+            refusal = "There is nothing to compress yet: what could go takes less room than a summary."
+            return await self._applied(control_id) or _refused(context, refusal)
         return await self._run(
             context, holder, control_id, lambda fence: self._compressor.compressing(fence, context, cut)
         )
@@ -98,7 +99,8 @@ class MaintenanceTurns:
             return applied
         context, made = await self._read(lambda reader: self._earlier(reader, lineage_id))
         if made is None:
-            return _refused(context, "Nothing is compressed: the model sees all of this session.")
+            refusal = "Nothing is compressed: the model sees all of this session."
+            return await self._applied(control_id) or _refused(context, refusal)
         kept_from, summary = made
         now = self._around.clock.now()
         operation = Compress(
@@ -129,19 +131,23 @@ class MaintenanceTurns:
         store, clock, lineage_id = self._around.store, self._around.clock, context.session.lineage_id
         fence = await self._begin(lineage_id, holder)
         wanted = _finishing(operation(fence))
+        made = False
         try:
             reach("compress.before")
             if control_id is None:
                 await settled(store.perform(wanted))
+                made = True
             else:
-                await settled(store.perform(Control(inbox_id=control_id, effect=wanted, now=clock.now())))
+                control = Control(inbox_id=control_id, effect=wanted, now=clock.now())
+                made = not (await settled(store.perform(control))).repeated
             reach("compress.stored")
-        except BaseException:
-            with suppress(LeaseLost):  # it was made after all, or somebody took the lease
-                await settled(store.perform(Finish(fence=fence, outcome=DONE, now=clock.now(), touch=False)))
-            raise
         finally:
+            if not made:
+                with suppress(LeaseLost):  # it was made after all, or somebody took the lease
+                    await settled(store.perform(Finish(fence=fence, outcome=DONE, now=clock.now(), touch=False)))
             self._around.waker.wake_next(lineage_id)
+        if not made:  # another process has run the same row meanwhile
+            return await self._applied(control_id) or _report(context, context)
         after = await self._read(lambda reader: self._context(reader, lineage_id))
         self._compressor.tell(context.session, after.session)
         return _report(context, after)
