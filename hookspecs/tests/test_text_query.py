@@ -23,6 +23,9 @@ A, B, C = Word("a"), Word("b"), Word("c")
         ("(a OR b) c", And((Or((A, B)), C))),
         ("a NOT b", And((A, Not(B)))),
         ("a -b", And((A, Not(B, "-b")))),
+        ("a NOT NOT b", And((A, B))),
+        ("a NOT NOT NOT b", And((A, Not(B)))),
+        ("a NOT -b", And((A, Not(Not(B, "-b"))))),
         ("a -(b c)", And((A, Not(And((B, C)))))),
         ('a -"b c"', And((A, Not(Phrase("b c"))))),
         ('"a b"', Phrase("a b")),
@@ -113,6 +116,12 @@ def test_anything_typed_is_a_query_or_a_mistake(typed):
 @given(st.text(alphabet="ab部署.-_'/ ", min_size=1, max_size=12).filter(str.strip))
 def test_a_phrase_finds_its_text(text):
     assert matches(parse(f'"{text}"'), f"before {text} behind")
+
+
+@pytest.mark.parametrize("typed", ["NOT " * 1000 + "a", "b " + "NOT -NOT " * 450 + "a"])
+def test_a_query_of_many_operators_is_no_deeper_than_its_groups(typed):
+    """It once was one level deeper with each NOT, more than the interpreter goes."""
+    assert matches(parse(typed), "b a")
 
 
 def test_the_longest_query_is_answered():

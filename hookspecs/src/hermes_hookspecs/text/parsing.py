@@ -208,10 +208,23 @@ class _Parser:
             return token.leaf
         if token.kind == _OPEN:
             return self._group(token)
+        return self._excluded(token)
+
+    def _excluded(self, token: _Token) -> Node:
+        """Return what stands behind NOT or a dash, or several of them: two take each other back."""
+        chain = [token]
+        while self._peek() in {_NOT, _MINUS}:
+            chain.append(self._tokens[self._next])
+            self._next += 1
+        last = chain.pop()
         if self._peek() in {"", _AND, _OR, _CLOSE}:
-            raise QueryError(f"the {token.kind} at character {token.at + 1} has nothing behind it", position=token.at)
+            raise QueryError(f"the {last.kind} at character {last.at + 1} has nothing behind it", position=last.at)
         part = self._one()
-        return Not(part, f"-{part.needle.text}" if token.kind == _MINUS and isinstance(part, Word) else "")
+        if last.kind == _MINUS and isinstance(part, Word):
+            part = Not(part, f"-{part.needle.text}")
+        else:
+            chain.append(last)
+        return Not(part) if len(chain) % 2 else part
 
     def _group(self, opening: _Token) -> Node:
         inside = self._either()
