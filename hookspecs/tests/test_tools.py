@@ -347,6 +347,39 @@ def test_a_result_becomes_text(result, text):
     assert result_text(result) == text
 
 
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def circle():
+    inner = []
+    inner.append(inner)
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({(1, 2): "x"}, "{(1, 2): 'x'}"),
+        (circle(), "[[...]]"),
+        (Mute(), "a Mute that cannot be written down"),
+        ({"a": Mute()}, "{'a': Mute()}"),
+        (Endless(Mute()), "Endless(inner=Mute())"),
+    ],
+)
+def test_a_result_that_json_cannot_hold_is_no_failure_of_the_call(result, text):
+    @tool(effect="write")
+    def send() -> object:
+        """Send."""
+        return result
+
+    (of_function,) = results([asked("send")], send)
+    (of_foreign,) = results([asked("send")], FakeTool("send", lambda _arguments: result))
+
+    assert [(one.content, one.outcome) for one in (of_function, of_foreign)] == [(text, "answered")] * 2
+
+
 def test_the_middle_of_a_long_result_is_left_out():
     @tool(effect="read", most_characters=90)
     async def talk() -> str:
@@ -515,6 +548,15 @@ def test_what_a_tool_raises_becomes_a_result():
     (result,) = results([asked("look")], FakeTool("look", fail))
 
     assert result.content == "Error: look failed: LookupError: no such city"
+
+
+def test_an_exception_that_cannot_be_written_down_becomes_a_result():
+    def fail(_arguments):
+        raise Mute
+
+    (result,) = results([asked("look")], FakeTool("look", fail))
+
+    assert result.content == "Error: look failed: Mute: a Mute that cannot be written down"
 
 
 def test_what_is_cancelled_inside_a_tool_becomes_a_result():

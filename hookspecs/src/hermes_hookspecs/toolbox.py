@@ -28,7 +28,7 @@ from hermes_hookspecs.audit import ANSWERED, FAILED, REFUSED, TIMED_OUT
 from hermes_hookspecs.messages import ToolCall
 from hermes_hookspecs.parameters import ArgumentFault
 from hermes_hookspecs.ports.agent import ToolResult
-from hermes_hookspecs.tools import EFFECTS, result_text, shortened
+from hermes_hookspecs.tools import EFFECTS, result_text, shortened, words_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -234,5 +234,5 @@ def _given_up(call: ToolCall, limit: float) -> str:
 
 
 def _failed(call: ToolCall, error: BaseException) -> str:
-    words = " ".join(str(error).split())[:2000]
+    words = " ".join(words_of(error).split())[:2000]
     return f"Error: {call.name} failed: {type(error).__name__}{': ' if words else ''}{words}"

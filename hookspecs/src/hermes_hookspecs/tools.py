@@ -142,7 +142,9 @@ def tool(
 def result_text(result: object) -> str:
     """Return a result as a model reads it: text as it is, nothing as ``ok``, anything else as JSON.
 
-    attrs classes and dataclasses become objects, enums their values; what JSON does not have becomes its ``str``.
+    attrs classes and dataclasses become objects, enums their values; what JSON does not have becomes its ``str``, and
+    so does the whole where it cannot be JSON: a key that is no text, a circle. It raises nothing: what returned it has
+    taken effect, and must not look as if it had failed.
     """
     if isinstance(result, str):
         return result
@@ -150,7 +152,18 @@ def result_text(result: object) -> str:
         return "ok"
     import json
 
-    return json.dumps(result, ensure_ascii=False, default=_jsonable)
+    try:
+        return json.dumps(result, ensure_ascii=False, default=_jsonable)
+    except Exception:  # noqa: BLE001 - what a foreign object does when it is written down is its own affair
+        return words_of(result)
+
+
+def words_of(value: object) -> str:
+    """Return the ``str`` of a foreign object, an exception for one; its type where it has none that can be made."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - as above
+        return f"a {type(value).__name__} that cannot be written down"
 
 
 def shortened(text: str, most: int) -> str:
