@@ -11,8 +11,18 @@ from openai import AsyncOpenAI
 from hermes_openai.testing import FakeEndpoint, answer, calls, cut, drop, refuse
 
 USER = {"role": "user", "content": "hello"}
-ASKING = {"role": "assistant", "content": None, "tool_calls": [
-    {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}  # fmt: skip
+
+
+def named(name):
+    function = {"name": name, "arguments": "{}"}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+    }
+
+
+ASKING = named("look")
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "wet"}
 
 
@@ -74,6 +84,7 @@ def test_what_two_prompts_begin_with_comes_from_the_cache(endpoint):
         ((USER, ASKING, RESULT, RESULT), "must be a response"),
         ((USER | {"content": None},), "expected a string, got null"),
         ((USER | {"role": "bot"},), "Invalid value: 'bot'"),
+        ((USER, named("look!"), RESULT), r"tool_calls\[0\].function.name': string does not match pattern"),
     ],
 )
 def test_messages_that_break_the_rules_are_refused(endpoint, messages, said):

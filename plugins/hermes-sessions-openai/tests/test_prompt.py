@@ -46,13 +46,35 @@ def test_a_row_that_says_nothing_is_left_out(row):
 
 @pytest.mark.parametrize(
     ("written", "sent"),
-    [("{}", "{}"), ("", "{}"), ('{"a": ', {"unreadable": '{"a": '}), ("[1]", {"unreadable": "[1]"})],
+    [
+        ("{}", "{}"),
+        ("", "{}"),
+        ('{"a": ', {"unreadable": '{"a": '}),
+        ("[1]", {"unreadable": "[1]"}),
+        ('{"a": NaN}', {"unreadable": '{"a": NaN}'}),
+    ],
 )
 def test_broken_arguments_of_earlier_calls_are_sent_inside_an_object(row, written, sent):
     (message,) = wire_messages([row("assistant", "", tool_calls=(ToolCall(id="c", name="look", arguments=written),))])
 
     arguments = message["tool_calls"][0]["function"]["arguments"]
     assert (arguments if isinstance(sent, str) else json.loads(arguments)) == sent
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ("look", "look"),
+        ("functions.look", "functions_look"),
+        ("schau\n!", "schau__"),
+        ("", "unnamed"),
+        ("x" * 99, "x" * 64),
+    ],
+)
+def test_the_name_of_an_earlier_call_is_one_that_endpoints_take(row, asked, sent):
+    (message,) = wire_messages([row("assistant", "", tool_calls=(ToolCall(id="c", name=asked),))])
+
+    assert message["tool_calls"][0]["function"]["name"] == sent
 
 
 def test_half_a_character_is_replaced_as_the_stores_do(row):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["assistant_message", "result_message", "user_message", "wire_messages", "wire_tools"]
 
 _HALF = re.compile("[\ud800-\udfff]")
+_NO_NAME = re.compile("[^a-zA-Z0-9_-]")
+_NAME_CHARACTERS = 64
 
 
 def wire_messages(
@@ -58,7 +60,7 @@ def assistant_message(content: str, calls: Sequence[ToolCall], reasoning: str | 
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": _legal(_sendable(call.arguments))},
+                "function": {"name": _name(call.name), "arguments": _legal(_sendable(call.arguments))},
             }
             for call in calls
         ]
@@ -91,15 +93,27 @@ def _sendable(text: str) -> str:
     return text if text.isascii() else _HALF.sub("\ufffd", text)
 
 
+def _name(name: str) -> str:
+    """Return the name of a call as endpoints take it.
+
+    Models ask for `functions.look` or `look up!`, and a prompt that tells of it is refused from then on.
+    """
+    return _NO_NAME.sub("_", name)[:_NAME_CHARACTERS] or "unnamed"
+
+
 def _legal(arguments: str) -> str:
     """Return arguments as they were written if they are a JSON object, else an object that holds what was written.
 
     Several servers parse the arguments of earlier calls and answer nothing any more once one of them is broken.
     """
     try:
-        read: object = json.loads(arguments)
+        read: object = json.loads(arguments, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         read = None
     if isinstance(read, dict):
         return arguments
     return json.dumps({"unreadable": arguments}, ensure_ascii=False) if arguments.strip() else "{}"
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")

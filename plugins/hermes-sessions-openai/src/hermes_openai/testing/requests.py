@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 import attrs
@@ -93,6 +94,8 @@ def complaint_about(asked: Asked) -> str:
     return _UNANSWERED + ", ".join(open_calls) if open_calls else ""
 
 
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_OF = "'^[a-zA-Z0-9_-]+$'."
 _ORPHAN = "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
 _UNANSWERED = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
@@ -108,6 +111,12 @@ def _complaint_about_message(message: dict[str, object], place: str) -> str:
         return f"Invalid value for 'content': expected a string, got null. - '{place}.content'"
     if len(set(ids)) < len(ids):
         return f"Duplicate value for 'tool_call_id' of {ids} - '{place}.tool_calls'"
+    for number, call in enumerate(_objects(message.get("tool_calls"))):
+        function = call.get("function")
+        name = function.get("name") if isinstance(function, dict) else None
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            where = f"{place}.tool_calls[{number}].function.name"
+            return f"Invalid '{where}': string does not match pattern. Expected a string that matches the pattern {_OF}"
     return ""
 
 
