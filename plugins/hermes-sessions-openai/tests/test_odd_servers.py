@@ -42,6 +42,15 @@ def test_cached_tokens_go_by_many_names(run, endpoint, told, read):
     assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (10, 1, read)
 
 
+@pytest.mark.parametrize("told", [10**25, -1, True, 1.5, "9", None, [9]])
+def test_a_count_that_cannot_be_meant_is_unknown(run, endpoint, told):
+    endpoint.then(answer("Hi.", usage={"prompt_tokens": told, "completion_tokens": 3}))
+
+    shown = run()
+
+    assert (shown.answer, shown.usages[0].input_tokens, shown.usages[0].output_tokens) == ("Hi.", None, 3)
+
+
 def test_usage_in_every_piece_is_counted_once(run, endpoint):
     pieces = [
         json.dumps({"choices": [{"delta": {"content": c}}], "usage": {"prompt_tokens": 9, "completion_tokens": n}})

@@ -10,6 +10,7 @@ from hermes_hookspecs.metering import report_usage
 from hermes_hookspecs.turns import Usage
 from hermes_openai.failures import Failure, failure_of_status, no_connection, out_of_time
 from hermes_openai.media import format_of, media_part
+from hermes_openai.reply import MOST_TOKENS
 from hermes_openai.single import answer_to
 
 if TYPE_CHECKING:
@@ -117,6 +118,6 @@ def _usage_of(said: object, model: str) -> Usage:
 
     def number(name: str) -> int | None:
         found: object = getattr(told, name, None)
-        return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+        return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MOST_TOKENS else None
 
     return Usage(model=model, input_tokens=number("input_tokens"), output_tokens=number("output_tokens"))

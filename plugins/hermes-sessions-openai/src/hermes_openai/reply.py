@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from hermes_hookspecs.errors import HermesError
 
-__all__ = ["Reply"]
+__all__ = ["MOST_TOKENS", "Reply"]
+
+MOST_TOKENS = 10**12
+"""Of one request."""
 
 
 @attrs.define
@@ -193,8 +196,10 @@ def _table(value: object) -> Mapping[object, object]:
 
 
 def _first(*values: object) -> int | None:
-    """Return the first that is a number of something."""
-    return next((one for one in values if isinstance(one, int) and not isinstance(one, bool) and one >= 0), None)
+    """Return the first that is a number of something; one that no endpoint can mean is unknown, and fails no turn."""
+    return next(
+        (one for one in values if isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= MOST_TOKENS), None
+    )
 
 
 def _first_text(*values: object) -> str:
