@@ -20,7 +20,8 @@ from hermes_openai.keys import key_of, without_key
         ({"model": 1}, "is no text"),
         ({"model": "a\nb"}, "cannot be printed"),
         ({"base_url": "localhost:80"}, "is no address"),
-        ({"base_url": "https://me:secret@host/v1"}, "is no address"),
+        ({"base_url": "https://me:secret@host/v1"}, "is no plain address"),
+        ({"key_env": "sk-12345678"}, "is no name of a variable"),
         ({"stream": "yes"}, "neither true nor false"),
         ({"temperature": 3}, "out of range: 0 to 2"),
         ({"temperature": True}, "is no number"),
@@ -44,6 +45,22 @@ def test_a_mistake_in_the_settings_is_told(table, said):
         OpenAIConfig.of(table)
 
     assert caught.value.key.startswith(next(iter(table)))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"base_url": "https://me:sk-12345678@host/v1"},
+        {"base_url": "https://host/v1?key=sk-12345678"},
+        {"key_env": "sk-12345678"},
+        {"api_key": "sk-12345678"},
+    ],
+)
+def test_a_key_that_stands_in_the_wrong_place_is_not_told(table):
+    with pytest.raises(ConfigError) as caught:
+        OpenAIConfig.of(table)
+
+    assert "sk-12345678" not in str(caught.value)
 
 
 def test_settings_are_taken_as_the_configuration_gives_them():
@@ -116,6 +133,12 @@ def test_what_is_no_key_is_refused_and_not_told(key):
 def test_a_key_is_taken_out_of_texts():
     assert without_key("Incorrect API key: sk-12345678.", "sk-12345678") == "Incorrect API key: [key]."
     assert without_key("no key here", "") == "no key here"
+
+
+@pytest.mark.parametrize("end", ["", "…"])
+def test_a_key_that_was_cut_is_taken_out_too(end):
+    assert without_key(f"Your key sk-1234567{end}", "sk-12345678") == f"Your key [key]{end}"
+    assert without_key(f"Your key sk-1234{end}", "sk-12345678") == f"Your key sk-1234{end}"
 
 
 # ------------------------------------------------------------------ ready or not

@@ -330,6 +330,16 @@ def test_an_error_is_told_in_one_line(run, endpoint, body, said):
     assert len(str(caught.value)) < 500
 
 
+def test_an_error_that_is_cut_within_the_key_does_not_tell_it(run, endpoint):
+    key = "sk-a-key-of-some-length"
+    endpoint.then(refuse(400, f"{'x' * 360} your key {key} is odd"))
+
+    with pytest.raises(Rejected) as caught:
+        run(environ={"OPENAI_API_KEY": key})
+
+    assert "sk-a" not in str(caught.value)
+
+
 def test_a_page_in_place_of_an_answer_is_told(run, endpoint):
     endpoint.then(raw("<html><title>Log in</title></html>", content_type="text/html"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -149,6 +150,7 @@ _TEXTS = (
     *("image_model", "transcription_model", "summary_model", "title_model"),
 )
 _SWITCHES = ("stream", "session_search", "summaries", "titles")
+_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "temperature": (0, 2, False),
     "max_tokens": (1, 10_000_000, True),
@@ -170,12 +172,20 @@ def _text(key: str, value: object) -> str:
     if not isinstance(value, str):
         raise ConfigError(f"{key} = {value!r} is no text", key=key)
     text = value.strip()
+    if key == "key_env" and text and not _VARIABLE.fullmatch(text):  # not quoted: it may be the key itself
+        raise ConfigError("key_env is no name of a variable; the key stands in that variable, not here", key=key)
     if any(not character.isprintable() for character in text):
         raise ConfigError(f"{key} = {value!r} holds what cannot be printed", key=key)
-    if key != "base_url":
-        return text
-    if not text.startswith(("http://", "https://")) or "@" in text or "?" in text:
-        raise ConfigError(f"{key} = {value!r} is no address: https://host/v1, without a name or a key in it", key=key)
+    return _address(text) if key == "base_url" else text
+
+
+def _address(text: str) -> str:
+    if "@" in text or "?" in text:  # not quoted: what stands there may be a secret
+        raise ConfigError(
+            "base_url is no plain address: https://host/v1, without a name or a key in it", key="base_url"
+        )
+    if not text.startswith(("http://", "https://")):
+        raise ConfigError(f"base_url = {text!r} is no address: https://host/v1", key="base_url")
     return text.rstrip("/")
 
 

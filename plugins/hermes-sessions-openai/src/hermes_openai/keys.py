@@ -19,6 +19,9 @@ KEYLESS = "none"
 """What is sent to an endpoint that asks for no key."""
 
 _MOST_BYTES = 10_000
+_LEAST_CHARACTERS = 8
+"""A shorter key is a word that any text may hold."""
+_NAMED = "[key]"
 
 
 def key_of(config: OpenAIConfig, environ: Mapping[str, str]) -> str:
@@ -35,8 +38,15 @@ def key_of(config: OpenAIConfig, environ: Mapping[str, str]) -> str:
 
 
 def without_key(text: str, key: str) -> str:
-    """Return a text in which the key, should it stand there, is only named."""
-    return text.replace(key, "[key]") if len(key) >= 8 else text
+    """Return a text in which the key, should it stand there, is only named; also where the text ends within it."""
+    if len(key) < _LEAST_CHARACTERS:
+        return text
+    text = text.replace(key, _NAMED)
+    shown = text.removesuffix("…")
+    for length in range(len(key) - 1, _LEAST_CHARACTERS - 1, -1):
+        if shown.endswith(key[:length]):
+            return shown[:-length] + _NAMED + text[len(shown) :]
+    return text
 
 
 def _read(path: str) -> str:
