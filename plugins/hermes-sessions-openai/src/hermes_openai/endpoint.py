@@ -212,8 +212,10 @@ class Line:
         thinks = False
         async with AsyncExitStack() as stack:
             lines = await self._opened(stack, body, deadline)
-            while (line := await self._next(lines, deadline)) is not None:
-                for piece in reader.take(line):
+            line: str | None = ""
+            while line is not None and not reader.done:
+                line = await self._next(lines, deadline)
+                for piece in reader.end() if line is None else reader.take(line):
                     if piece.get("error"):
                         raise _Failed(self._safe(failure_of_body(piece["error"])))
                     text = reply.take(piece)
@@ -223,8 +225,6 @@ class Line:
                     elif not thinks and not reply.shown and reply.reasoning:
                         thinks = True
                         yield Progress(label=_THINKING)
-                if reader.done:
-                    break
         if rest := reply.rest():
             reply.shown = True
             yield TextDelta(text=rest)
