@@ -135,6 +135,36 @@ def test_a_recap_restores_the_scene_without_a_model(app, entry):
         assert part in text
 
 
+QUOTED = [
+    ("I kept your message. No earlier session mentions “we decided on X? always”.", "decisions"),
+    ('There is nothing about "what is still to do".', "open"),
+    ("Nichts zu „wir nehmen statt dessen? Kafka“ gefunden.", "decisions"),
+    ("没有找到「我们决定用什么数据库？」的记录。", "decisions"),
+]
+
+
+@pytest.mark.parametrize(("answer", "part"), QUOTED)
+def test_what_an_answer_only_quotes_is_no_decision_and_nothing_open(app, answer, part):
+    entry = app.ask("Where is the pump?", TERMINAL, agent=lambda turn: answer).entry
+
+    assert getattr(app.conversations.recap(entry.lineage_id, ALL), part) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "我们决定把「部署在哪里？」这一节放到最后。",
+        "我们决定了：“用哪个数据库？”由老王回答。",
+        "We decided to call the page “Who? Where!” for now.",
+        "他说「定了！」，我们决定用它。",
+    ],
+)
+def test_a_question_within_a_quote_does_not_end_its_sentence(app, said):
+    entry = app.ask(f"{said} 第二句话。", TERMINAL, agent=lambda turn: "ok").entry
+
+    assert said in app.conversations.recap(entry.lineage_id, ALL).decisions
+
+
 def test_history_shows_the_last_messages_one_a_line(app, entry):
     lines = run(app, "/history", entry=entry).text.splitlines()
 

@@ -37,7 +37,13 @@ _LEAST_GOAL = 2
 _LONGEST_READ = 20_000
 """Characters of one row that are looked at: what matters in a long paste stands at its ends."""
 
-_SENTENCE = re.compile(r"[^\n。！？!?；]*?(?:[。！？!?；]+|\.(?=\s|$)|\n|$)")
+_PAIRS = ("“”", "‘’", "„“", "«»", "「」", "『』")
+_QUOTED = "|".join(f"{pair[0]}[^{pair}\\n]{{0,300}}{pair[1]}" for pair in _PAIRS)
+_QUOTE = re.compile(rf'{_QUOTED}|"[^"\n]{{0,300}}"')
+"""What somebody else said, or what is only named: no end of a sentence, and no decision of whoever quotes it."""
+_SENTENCE = re.compile(
+    rf'(?:{_QUOTED}|(?<!\w)"[^"\n]{{0,300}}"|[^\n。！？!?；])*?(?:[。！？!?；]+[”’」』»"]?|\.(?=\s|$)|\n|$)'
+)
 _PATH = re.compile(
     r"(?<![\w/.@:+-])(?:~?/|\.{1,2}/|[\w-]+/)?(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,9}(?![\w/])"
 )
@@ -164,13 +170,13 @@ def _note_row(notes: _Notes, row: Message, words: Words, focus: str | None) -> N
 
 
 def _note_sentence(notes: _Notes, row: Message, sentence: str, words: Words, *, is_first: bool) -> None:
-    low = sentence.lower()
     begins = is_first and estimate_tokens(sentence) > _LEAST_GOAL
-    if row.role == USER and (begins or words.asks.search(low)):
+    if row.role == USER and (begins or words.asks.search(sentence.lower())):
         notes.add("goals", sentence)
-    if words.decides.search(low):
+    own = _own(sentence)
+    if words.decides.search(own):
         notes.add("decisions", sentence)
-    elif row.role == ASSISTANT and words.reports.search(low):
+    elif row.role == ASSISTANT and words.reports.search(own):
         notes.add("results", sentence)
 
 
@@ -181,7 +187,7 @@ def _note_open_ends(notes: _Notes, rows: Sequence[Message], words: Words, before
     for row in rows:
         if row.role in {USER, ASSISTANT}:
             for sentence in _sentences(_ends_of(row.content)):
-                if words.puts_off.search(sentence.lower()):
+                if words.puts_off.search(_own(sentence)):
                     notes.add("open", sentence)
     last = next((row for row in reversed(rows) if row.role in {USER, ASSISTANT} and row.content.strip()), None)
     if last is not None:
@@ -213,6 +219,11 @@ def _sentences(text: str) -> Iterator[str]:
         sentence = match[0].strip().lstrip("#>*-• ").strip()
         if len(sentence) > 1:
             yield sentence
+
+
+def _own(sentence: str) -> str:
+    """Return what a sentence says by itself, in lower case: what it quotes counts for nothing."""
+    return _QUOTE.sub(" … ", sentence).lower()
 
 
 def _arguments(row: Message) -> Iterable[tuple[str, str]]:
