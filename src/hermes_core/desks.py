@@ -50,6 +50,7 @@ class Desks(Profile):
             wake_folder=lambda: self.wake_folder,
             plugin_rows=self.plugin_rows,
             reset_policies=lambda: self.hooks.reset_policies(),  # noqa: PLW0108 - loads the plugins
+            command_names=lambda platform: self.command_book.names(platform),  # noqa: PLW0108 - loads the plugins
             index=lambda: self.search_index,
             files=lambda: self.attachments,
             recover=lambda: self._turns.recovery.close_dead_turns(),  # noqa: PLW0108 - opened late

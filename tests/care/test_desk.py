@@ -545,3 +545,62 @@ def test_a_daily_reset_by_a_named_clock_is_not_noted(open_home):
     app = open_home({"session_reset.mode": "daily", "session_reset.timezone": "Asia/Shanghai"})
 
     assert app.care.examine().findings == ()
+
+
+def configured(home, text):
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(text)
+
+
+def unset_zones(app):
+    return [one.subject for one in app.care.examine().findings if one.kind == "timezone-unset"]
+
+
+DAILY = 'mode = "daily"\nat_hour = 5\n'
+ZONED = f'{DAILY}timezone = "Asia/Tokyo"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        (f"[platforms.slack.session_reset]\n{DAILY}", ["platforms.slack.session_reset"]),
+        (f"[session_reset.chat_types.group]\n{DAILY}", ["session_reset.chat_types.group"]),
+        (f"[platforms.slack.chats.C1.session_reset]\n{DAILY}", ["platforms.slack.chats.C1.session_reset"]),
+        (f"[platforms.slack.session_reset]\n{ZONED}", []),
+        (f'[session_reset]\ntimezone = "Asia/Tokyo"\n[platforms.slack.session_reset]\n{DAILY}', []),
+        (f"[platforms.slack.session_reset]\n{ZONED}[platforms.slack.chats.C1.session_reset]\nidle_minutes = 5\n", []),
+        (f'[session_reset]\n{DAILY}[platforms.slack.session_reset]\nmode = "both"\n', ["session_reset"]),
+        (f'[session_reset]\n{DAILY}[platforms.slack.session_reset]\nmode = "none"\n', ["session_reset"]),
+        (
+            f'[platforms.feishu.session_reset]\ntimezone = "Asia/Tokyo"\n[platforms.slack.session_reset]\n{DAILY}',
+            ["platforms.slack.session_reset"],
+        ),
+    ],
+)
+def test_a_daily_reset_by_nobodys_clock_is_noted_wherever_it_is_set(open_home, home, text, noted):
+    configured(home, text)
+
+    assert unset_zones(open_home({})) == [f"{section}.timezone" for section in noted]
+
+
+def test_a_misspelt_name_of_a_command_for_admins_is_told_with_the_nearest_one(open_home, home):
+    configured(
+        home, '[commands]\nadmin_only = ["nwe", "/undo"]\n[platforms.slack]\nadmin_only = ["Comprss", "reset"]\n'
+    )
+
+    found = [one for one in open_home({}).care.examine().findings if one.kind == "unknown-command"]
+
+    assert [one.subject for one in found] == ["commands.admin_only", "platforms.slack.admin_only"]
+    assert "'nwe', which is no command, so it keeps nobody from anything; did you mean 'new'?" in found[0].text
+    assert "'Comprss', which is no command of slack," in found[1].text
+    assert "did you mean 'compress'?" in found[1].text
+
+
+def test_whatever_name_a_command_has_may_stand_in_the_list_for_admins(open_home, home):
+    configured(
+        home,
+        '[commands]\nadmin_only = ["new", "reset", "/neu", "/STOP"]\n'
+        '[session_reset]\nreset_triggers = ["/neu", "go on"]\n',
+    )
+
+    assert [one for one in open_home({}).care.examine().findings if one.kind == "unknown-command"] == []

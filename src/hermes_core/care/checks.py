@@ -1,4 +1,4 @@
-"""What a look at a store's surroundings finds: leases, entrances, the outbox, the log, plugins, settings.
+"""What a look at a store's surroundings finds: leases, entrances, the outbox, the log, plugins.
 
 Each check is a function that reads and yields findings; none changes anything.
 """
@@ -17,9 +17,8 @@ from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import Entrance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from hermes_core.config.sections import Settings
     from hermes_hookspecs.inbox import EntranceServer
     from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.ports.app import PluginRow
@@ -38,7 +37,6 @@ __all__ = [
     "check_outbox",
     "check_plugins",
     "check_quarantined",
-    "check_reset",
     "dead_servers",
 ]
 
@@ -242,30 +240,3 @@ def check_plugins(rows: Callable[[], Sequence[PluginRow]]) -> Iterator[Finding]:
         elif row.stage not in ("loaded", "blocked"):
             text = f"plugin {row.name} is not loaded, {row.stage}: {row.reason or 'no reason'}"
             yield Finding(kind="plugin-failed", subject=row.name, text=text)
-
-
-def check_reset(settings: Settings, policies: Callable[[], Collection[str]]) -> Iterator[Finding]:
-    """Yield policies that nobody brings, and that a daily reset follows the host's clock where nobody said which.
-
-    :param policies: loads the plugins and returns the names of what they bring.
-    """
-    general = settings.session_reset
-    if general.mode in ("daily", "both") and not general.timezone:
-        text = (
-            f"sessions are reset at {general.at_hour}:00 by the clock of this host, which may move; "
-            "set [session_reset] timezone"
-        )
-        yield Finding(kind="timezone-unset", subject="session_reset.timezone", text=text, severity="note")
-    wanted = {"session_reset": general.mode}
-    wanted |= {each.section: str(each.values["mode"]) for each in settings.reset_overrides if "mode" in each.values}
-    if set(wanted.values()) <= {"none"}:
-        return
-    try:
-        there = sorted(policies())
-    except HermesError as error:
-        yield Finding(kind="reset-policies", subject="session_reset.mode", text=f"nothing is reset: {error}")
-        return
-    for section, mode in wanted.items():
-        if mode not in there:
-            text = f"no plugin brings [{section}] mode = {mode!r}, so nothing is reset there; known: {', '.join(there)}"
-            yield Finding(kind="reset-policies", subject=f"{section}.mode", text=text)

@@ -25,9 +25,9 @@ from hermes_core.care.checks import (
     check_outbox,
     check_plugins,
     check_quarantined,
-    check_reset,
     dead_servers,
 )
+from hermes_core.care.settings import check_commands, check_reset
 from hermes_core.care.sockets import dead_sockets, remove_dead_sockets
 from hermes_core.leases import holder_lives
 from hermes_hookspecs.errors import StorageError, StoreDamaged, StoreRefused
@@ -37,7 +37,7 @@ from hermes_hookspecs.ports.desks import Examination, LeaseRow
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from hermes_core.config.sections import Settings
@@ -64,6 +64,7 @@ class CareDesk:
     :param wake_folder: returns where processes of this store find each other, ``None`` where they do not.
     :param plugin_rows: loads the plugins and tells what became of each.
     :param reset_policies: loads the plugins and returns the names of their reset policies.
+    :param command_names: loads the plugins and returns all names of a platform's commands, of all for ``""``.
     :param index: returns what searches the store.
     :param files: returns where the bytes of attachments are.
     :param recover: closes turns whose process is gone, as their messages want it; returns how many.
@@ -78,6 +79,7 @@ class CareDesk:
         wake_folder: Callable[[], str | None],
         plugin_rows: Callable[[], Sequence[PluginRow]],
         reset_policies: Callable[[], Collection[str]],
+        command_names: Callable[[str], Collection[str]],
         recover: Callable[[], int],
         index: Callable[[], SearchIndex],
         files: Callable[[], AttachmentStore],
@@ -88,6 +90,7 @@ class CareDesk:
         self._wake_folder = wake_folder
         self._plugin_rows = plugin_rows
         self._reset_policies = reset_policies
+        self._command_names = command_names
         self._recover = recover
         self._index = index
         self._files = files
@@ -121,7 +124,7 @@ class CareDesk:
         if store is not None:
             health = self._look_at_store(store, look)
         look.at("plugins", lambda: check_plugins(self._plugin_rows))
-        look.at("settings", lambda: check_reset(self._settings, self._reset_policies))
+        look.at("settings", self._look_at_settings)
         return Examination(
             location=str(self._settings.db_path) if store is None else store.location,
             health=health,
@@ -129,6 +132,10 @@ class CareDesk:
             findings=tuple(look.findings),
             checked=tuple(look.checked),
         )
+
+    def _look_at_settings(self) -> Iterator[Finding]:
+        yield from check_reset(self._settings, self._reset_policies)
+        yield from check_commands(self._settings, self._command_names)
 
     def _opened(self, look: _Look) -> Store | None:
         look.begin("store")

@@ -141,6 +141,11 @@ class CommandBook:
             names.update(name for one in own for name in (one.name, *one.aliases))
         return names
 
+    def names(self, platform: str = "") -> frozenset[str]:
+        """Return all names by which ``admin_only`` can mean a command, of one platform or, for ``""``, of any."""
+        commands = self._all(platform) if platform else map(self._named, self._hooks.commands().values())
+        return frozenset(name for one in commands for name in self._names_of(one))
+
     def _refusal(self, command: Command, principal: Principal, platform: str) -> str:
         """Return why somebody may not use a command, ``""`` where they may."""
         if principal.sees_all:
