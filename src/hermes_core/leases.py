@@ -9,11 +9,15 @@ from hermes_hookspecs.turns import LeaseHolder
 
 if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.errors import LeaseBusy
     from hermes_hookspecs.ids import SessionKey
     from hermes_hookspecs.source import Entrance
     from hermes_hookspecs.turns import Lease, LeaseStamp
 
-__all__ = ["LeaseWatch", "dead_stamp", "holder_here", "holder_lives", "lease_state"]
+__all__ = ["ELSEWHERE", "LeaseWatch", "busy_words", "dead_stamp", "holder_here", "holder_lives", "lease_state"]
+
+ELSEWHERE = "another entrance"
+"""What a chat is told of a holder: which host and process it is, is for the operator alone."""
 
 
 def holder_here(entrance: Entrance, session_key: SessionKey | None) -> LeaseHolder:
@@ -57,6 +61,11 @@ def lease_state(lease: Lease | None) -> str:
     if holder_lives(lease.holder) is False:
         return f"interrupted in {lease.holder.describe()}: its process is gone"
     return f"running in {lease.holder.describe()}"
+
+
+def busy_words(error: LeaseBusy) -> str:
+    """Return what a chat is told of a session that is busy."""
+    return str(error).replace(error.holder, ELSEWHERE) if error.holder else str(error)
 
 
 class LeaseWatch:

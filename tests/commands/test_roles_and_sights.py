@@ -6,11 +6,14 @@ import asyncio
 
 import pytest
 
+from hermes_core.leases import holder_here
+from hermes_hookspecs.ids import new_turn_id
 from hermes_hookspecs.inbox import MessageEvent
 from hermes_hookspecs.messages import ToolCall
+from hermes_hookspecs.operations import Begin
 from hermes_hookspecs.ports.agent import AssistantStep, ToolResult, UsageReport
 from hermes_hookspecs.principal import operator
-from hermes_hookspecs.source import SessionSource
+from hermes_hookspecs.source import Entrance, SessionSource
 from hermes_hookspecs.turns import Usage
 
 ALL = operator()
@@ -184,6 +187,37 @@ def test_usage_says_what_was_reported_here_and_everywhere(app, entry):
 
     assert here == "Here: 1 model call, 500 tokens in, 7 tokens out, $0.2500"
     assert everywhere.startswith("All conversations: 2 model calls, 1000 tokens in")
+
+
+def at_work(app, entry, session_key):
+    """Let a turn run in a session, on behalf of a key; return what the operator is told of its process."""
+    now = app.clock.now()
+    holder = holder_here(Entrance("feishu"), session_key)
+    begin = Begin(
+        lineage_id=entry.lineage_id, turn_id=new_turn_id(now), holder=holder, now=now, ttl_ms=60_000, maintenance=True
+    )
+    app.store.apply(begin)
+    return holder.describe()
+
+
+@pytest.mark.parametrize("text", ["/status", "/queue", "/undo", "/branch", "/compress", "/uncompress"])
+def test_a_chat_is_not_told_the_process_that_is_at_work_and_the_terminal_is(app, text):
+    chat = app.ask("hello", CHAT).entry
+    process = at_work(app, chat, None)
+
+    told, shown = run(app, text, CHAT, chat).text, run(app, text, TERMINAL, chat).text
+
+    assert process in shown
+    assert "another entrance" in told
+    assert "process" not in told
+    assert holder_here(Entrance("feishu"), None).host not in told.split()
+
+
+def test_a_chat_whose_own_turn_runs_is_told_that_it_runs_here(app):
+    chat = app.ask("hello", CHAT).entry
+    at_work(app, chat, chat.session_key)
+
+    assert run(app, "/queue", CHAT, chat).text == "A turn is running here. Nothing waits."
 
 
 def test_status_says_how_full_the_context_is_and_when_it_is_compressed(profile):

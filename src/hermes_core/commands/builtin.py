@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from hermes_core.commands.aside import aside
+from hermes_core.commands.at_work import turn_words
 from hermes_core.commands.echoes import echoed
 from hermes_core.commands.looking import LOOKING_COMMANDS
 from hermes_core.commands.refusals import refused
@@ -210,7 +211,7 @@ def _status(call: CommandCall) -> CommandReply:
             ("model", (session and session.model) or "none yet"),
             ("messages", str(lineage.message_count if lineage else 0)),
             ("context", _context(call, call.entry)),
-            ("turn", app.turn_state(call.entry.lineage_id) or "none"),
+            ("turn", turn_words(call) or "none"),
         ]
     lines.append(("entrance", f"{source.platform} / {source.account_id}"))
     width = max(len(name) for name, _ in lines)

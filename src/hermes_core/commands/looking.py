@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.commands.aside import aside
+from hermes_core.commands.at_work import turn_words
 from hermes_core.commands.echoes import echoed
 from hermes_hookspecs.commands import Command, CommandReply, Saying
 from hermes_hookspecs.errors import SessionError
@@ -88,7 +89,7 @@ def _queue(call: CommandCall) -> CommandReply:
             text=f"/queue shows what waits, /queue clear takes it back; not {echoed(call.arguments)}.", failed=True
         )
     waiting = conversations.waiting(call.source)
-    running = "" if call.entry is None else call.app.turn_state(call.entry.lineage_id)
+    running = turn_words(call)
     head = f"A turn is {running}." if running else "No turn runs here."
     if not waiting:
         return CommandReply(text=f"{head} Nothing waits.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_core.leases import busy_words
 from hermes_hookspecs.commands import CommandReply
 from hermes_hookspecs.errors import LeaseBusy
 
@@ -21,4 +22,5 @@ def refused(call: CommandCall, error: HermesError) -> CommandReply:
     """
     if isinstance(error, LeaseBusy) and call.control_id is not None:
         raise error
-    return CommandReply(text=str(error), failed=True)
+    shown = busy_words(error) if isinstance(error, LeaseBusy) and not call.principal.sees_all else str(error)
+    return CommandReply(text=shown, failed=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.faultpoints import reach
+from hermes_core.leases import busy_words
 from hermes_core.outbox.topics import outbox_topic
 from hermes_core.settling import settled
 from hermes_core.turns.forsaken import take_back
@@ -135,7 +136,7 @@ class ControlWork:
         except LeaseBusy as error:
             if self._may_wait(item):
                 return False
-            reply = str(error)
+            reply = busy_words(error)
         except HermesError as error:
             if isinstance(error, PluginError):
                 _log.warning("the command of inbox row %s failed: %s", item.id, error)
