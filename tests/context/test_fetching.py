@@ -292,3 +292,22 @@ def test_a_message_that_is_tried_again_is_not_fetched_again(hall):
 
     assert item.attachments == (attrs.evolve(picture(), sha256=sha256(CAT).hexdigest(), size=len(CAT)),)
     assert len(served.platform.asked) == 1
+
+
+@pytest.mark.parametrize("text", ["look", ""])
+def test_a_retry_says_the_message_with_its_files_and_fetches_none_again(hall, text):
+    served = hall(Platform(img=[CAT]))
+
+    first, again = served.hear(event(picture(), text=text), event(text="/retry", number=2))
+
+    assert first == again
+    assert first[0][1] == CAT
+    assert len(served.platform.asked) == 1
+
+
+def test_a_retry_fetches_what_could_not_be_had_before(hall):
+    served = hall(Platform(img=[Rejected("expired"), CAT]))
+
+    first, again = served.hear(event(picture()), event(text="/retry", number=2))
+
+    assert (first[0][1], again[0][1]) == (None, CAT)

@@ -179,6 +179,8 @@ class ConversationDesk:
         return done_by(self._store, lineage_id, control_id, self._now) or (0, 0)
 
     def _result(self, lineage_id: LineageId, told: tuple[int, int], *, again: bool) -> TakenBack:
+        from hermes_core.context.described import fetched_anew
+
         start, turns = told
         rows = self._store.messages(lineage_id, operator(), after=MessageId(start - 1), hidden=True)
         first = rows[0] if rows and rows[0].id == start else None
@@ -191,7 +193,7 @@ class ConversationDesk:
             turns=turns,
             text=preview_of(first.content),
             again="\n".join(row.content for row in asked) if again else "",
-            attachments=tuple(one for row in asked for one in row.attachments) if again else (),
+            attachments=tuple(fetched_anew(one) for row in asked for one in row.attachments) if again else (),
         )
 
     def _rows(self, lineage_id: LineageId) -> Sequence[Message]:

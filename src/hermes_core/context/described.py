@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.services import AttachmentDescriber, AttachmentReader
 
-__all__ = ["DESCRIBING_S", "MOST_TEXT", "UNAVAILABLE", "describe_all", "text_of", "text_without"]
+__all__ = ["DESCRIBING_S", "MOST_TEXT", "UNAVAILABLE", "describe_all", "fetched_anew", "text_of", "text_without"]
 
 MOST_TEXT: Final = 20_000
 """Most characters of one attachment in a prompt; what is cut is counted."""
@@ -38,6 +38,12 @@ def text_of(attachment: Attachment) -> str:
 def text_without(attachment: Attachment, reason: str = UNAVAILABLE) -> str:
     """Return what stands for an attachment whose bytes will not be there."""
     return _form(attachment, None, there=False, reason=reason)
+
+
+def fetched_anew(attachment: Attachment) -> Attachment:
+    """Return an attachment as it came, where its bytes could not be had: whoever says it again has it fetched again."""
+    failed = attachment.sha256 is None and attachment.reference and attachment.text == text_without(attachment)
+    return attrs.evolve(attachment, text=None) if failed else attachment
 
 
 async def describe_all(
