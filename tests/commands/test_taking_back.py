@@ -248,6 +248,33 @@ def test_an_undo_does_not_reach_behind_a_compression(app, talk):
     assert left[0].startswith("message 0")
 
 
+def test_an_undo_of_more_turns_than_there_are_says_that_it_took_fewer(app, talk):
+    talk("one")
+    entry = talk("two")
+
+    exact = asyncio.run(app.command("/undo 1", TERMINAL, entry)).text
+    fewer = asyncio.run(app.command("/undo 5", TERMINAL, entry)).text
+
+    assert exact == "Taken back: “two”. /redo brings it back."
+    assert fewer == "Taken back: “one”. Nothing before that can be taken back here. /redo brings it back."
+
+
+@pytest.mark.parametrize("turns", [1, 5])
+def test_what_was_undone_before_a_compression_comes_back_behind_it_and_is_seen(app, talk, turns):
+    for number in range(8):
+        entry = talk(f"message {number} " + "word " * 400)
+    app.conversations.undo(entry.lineage_id, TERMINAL, turns=turns)
+    assert not asyncio.run(app.compress_session(entry.lineage_id, TERMINAL)).refusal
+
+    brought = app.conversations.redo(entry.lineage_id, TERMINAL)
+    seen = []
+    app.ask("and now?", TERMINAL, agent=lambda turn: seen.extend(turn.messages) or "ok")
+
+    assert brought.turns == turns
+    asked = [row.content[:9].strip() for row in seen if row.role == USER and row.content.startswith("message")]
+    assert asked[-turns:] == [f"message {number}" for number in range(8 - turns, 8)]
+
+
 def test_after_a_restart_it_is_still_known(profile, backend):
     if backend == "memory":
         pytest.skip("this store does not outlive its process")

@@ -33,7 +33,7 @@ def _undo(call: CommandCall) -> CommandReply:
     def change(entry: SessionEntry) -> TakenBack:
         return call.app.conversations.undo(entry.lineage_id, call.source, turns=turns, control_id=call.control_id)
 
-    return _changed(call, change, "Taken back", "/redo brings it back.")
+    return _changed(call, change, "Taken back", "/redo brings it back.", wanted=turns)
 
 
 def _redo(call: CommandCall) -> CommandReply:
@@ -54,7 +54,9 @@ def _retry(call: CommandCall) -> CommandReply:
     return _changed(call, change, "Trying again", "/undo brings the earlier answer back.")
 
 
-def _changed(call: CommandCall, change: Callable[[SessionEntry], TakenBack], what: str, how: str) -> CommandReply:
+def _changed(
+    call: CommandCall, change: Callable[[SessionEntry], TakenBack], what: str, how: str, *, wanted: int = 0
+) -> CommandReply:
     if call.entry is None:
         return CommandReply(text="There is no session yet; send a message first.", failed=True)
     try:
@@ -66,7 +68,8 @@ def _changed(call: CommandCall, change: Callable[[SessionEntry], TakenBack], wha
     turns = "" if taken.turns == 1 else f" {taken.turns} turns, from"
     about = f"{turns} “{taken.text}”" if taken.text else ""
     say = Saying(text=taken.again, attachments=taken.attachments) if taken.again or taken.attachments else None
-    return CommandReply(text=f"{what}{':' if about else ''}{about}. {how}", say=say)
+    fewer = " Nothing before that can be taken back here." if taken.turns < wanted else ""
+    return CommandReply(text=f"{what}{':' if about else ''}{about}.{fewer} {how}", say=say)
 
 
 def _count(arguments: str) -> int | None:
