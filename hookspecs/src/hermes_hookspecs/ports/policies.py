@@ -128,7 +128,10 @@ class ResetPolicy(Protocol):
     """Value of ``[session_reset] mode``."""
 
     def decide(self, view: ResetView) -> ResetDecision:
-        """Return keep, reset or defer for this moment; the same view gives the same answer."""
+        """Return keep, reset or defer for this moment; the same view gives the same answer.
+
+        A message waits for the answer, on a thread of its own and without a time limit: it must not block.
+        """
         ...
 
 
