@@ -92,7 +92,9 @@ async def say(request: Request) -> JSONResponse:
     source, text = source_of(request), await text_of(request)
     try:
         result = await request.app.state.sessions.ask_async(text, source, agent=answer)
-    except (LeaseBusy, InboxOverflow) as error:
+    except LeaseBusy as error:  # what it says names host and process of whoever is busy: nothing for a client
+        raise HTTPException(503, "this chat is busy; send the message again later") from error
+    except InboxOverflow as error:
         raise HTTPException(503, str(error)) from error
     return JSONResponse({"answer": result.text, "session": result.entry.session_id})
 
