@@ -262,6 +262,22 @@ def test_tables_of_an_absent_plugin_can_be_dropped(access):
     assert not access.drop("fts5")
 
 
+@pytest.mark.parametrize("lost", ["DELETE FROM plugin_schema WHERE plugin = 'fts5'", "DROP TABLE plugin_schema"])
+def test_tables_that_are_not_registered_any_more_are_dropped_by_their_names(access, lost):
+    """Their plugin could not make them anew, and nothing could remove them."""
+    make = "CREATE VIRTUAL TABLE messages_fts USING fts5 (text); CREATE TABLE fts5_x (id)"
+    access.migrate("fts5", (make,))
+    access.migrate("fts5_more", ("CREATE TABLE fts5_more_texts (id)",))
+    access.apply(lambda writer: writer.run(lost))
+
+    assert access.drop("fts5")
+
+    if "DELETE" in lost:
+        assert "fts5_more_texts" in _tables(access)
+    assert access.migrate("fts5", (make,)) == 0
+    assert access.version("fts5") == 1
+
+
 DAMAGES = {
     "settings": "DROP TABLE messages_fts_config",
     "format": "UPDATE messages_fts_config SET v = 99 WHERE k = 'version'",

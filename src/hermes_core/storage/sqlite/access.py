@@ -50,6 +50,7 @@ REGISTER = """
 """
 REGISTERED = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'plugin_schema'"
 VERSION = "SELECT version, watermark, tables FROM plugin_schema WHERE plugin = ?"
+LISTED = "SELECT plugin, tables FROM plugin_schema"
 PLUGINS = "SELECT plugin, version FROM plugin_schema ORDER BY plugin"
 LAGGING = """
     SELECT plugin FROM plugin_schema AS p
@@ -154,7 +155,8 @@ class PluginTables:
 
     def drop(self, plugin: str) -> bool:
         """Take every table of a plugin out of sight, sound or not."""
-        tables = _names(self._row(plugin)[2])
+        with self._database.read() as reader:
+            tables = _tables_of(reader, plugin)
         if not tables:
             return False
         dropping.drop(self._database, plugin, tables, busy_timeout_s=self._busy_timeout_s)
@@ -230,6 +232,20 @@ def _row(reader: Reader, plugin: str) -> tuple[int, int, str]:
     return (0, 0, "") if found is None else cast("tuple[int, int, str]", found)  # columns of VERSION
 
 
+def _tables_of(reader: Reader, plugin: str) -> tuple[str, ...]:
+    """The tables that a plugin is known to have, and those of its names that nobody is known to have."""
+    listed = {} if reader.one(REGISTERED) is None else dict(cast("list[tuple[str, str]]", reader.all(LISTED)))
+    others = {name for other, tables in listed.items() if other != plugin for name in _names(tables)}
+    there = [str(name) for (name,) in reader.all(TABLES)]
+    lost = [name for name in there if name.startswith(_own(plugin)) and name not in others]
+    return tuple(dict.fromkeys((*_names(listed.get(plugin, "")), *lost)))
+
+
+def _own(plugin: str) -> tuple[str, ...]:
+    """How the names of a plugin's tables begin."""
+    return (f"{plugin}_", *RESERVED_TABLES.get(plugin, ()))
+
+
 def _names(tables: str) -> tuple[str, ...]:
     return tuple(tables.split())
 
@@ -254,8 +270,7 @@ def _step(plugin: str, number: int, sql: str, known: int) -> Callable[[Transacti
         before = {str(name) for (name,) in tx.all(TABLES)}
         tx.run(sql)
         made = [str(name) for (name,) in tx.all(TABLES) if name not in before]
-        own = (f"{plugin}_", *RESERVED_TABLES.get(plugin, ()))
-        if strangers := [name for name in made if not name.startswith(own)]:
+        if strangers := [name for name in made if not name.startswith(_own(plugin))]:
             raise StorageError(f"plugin {plugin!r} may not make a table {strangers[0]!r}: its tables begin {plugin}_")
         (newest,) = cast("tuple[int]", tx.one(NEWEST_CHANGE))  # a number, always
         listed = dict.fromkeys((*_names(tables), *made))

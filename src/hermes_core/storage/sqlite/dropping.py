@@ -94,7 +94,15 @@ def drop(database: Database, plugin: str, tables: Sequence[str], *, busy_timeout
     unlist(database, tables, busy_timeout_s=busy_timeout_s)
     for start in range(0, len(tables), TABLES_OF_STEP):
         database.apply(_put_aside(tables[start : start + TABLES_OF_STEP]))
-    database.apply(lambda tx: tx.run(FORGET, (plugin,)))
+    database.apply(_forget(plugin))
+
+
+def _forget(plugin: str) -> Callable[[Transaction], None]:
+    def work(tx: Transaction) -> None:
+        if tx.one(IS_TABLE, ("plugin_schema",)) is not None:  # the register may be what was lost
+            tx.run(FORGET, (plugin,))
+
+    return work
 
 
 def _put_aside(tables: Sequence[str]) -> Callable[[Transaction], None]:
