@@ -9,7 +9,7 @@ import pytest
 from hermes_core.search.choice import choose_index
 from hermes_core.search.desk import SearchDesk
 from hermes_core.search.scan import ScanIndex
-from hermes_hookspecs.errors import StoreRefused
+from hermes_hookspecs.errors import StoreBusy, StoreFull, StoreOutcomeUnknown, StoreRefused, StoreStopped
 from hermes_hookspecs.ports.search import SearchQuery
 from hermes_hookspecs.testing.scene import ALL, KEY
 from hermes_hookspecs.text.parsing import QueryError
@@ -106,6 +106,27 @@ def test_an_index_that_fails_costs_a_notice_and_is_built_anew(store, scene, capl
     assert "failed" not in after.note
     assert "failure" not in dict(index.status())
     assert "broken" in caplog.text
+
+
+@pytest.mark.parametrize("trouble", [StoreBusy, StoreFull, StoreOutcomeUnknown, StoreStopped])
+def test_trouble_of_the_store_is_no_reason_to_build_the_index_anew(store, scene, trouble):
+    """With the disk full, a sound index was dropped, and could not be made again."""
+    scene.talk(scene.enter(), "the needle")
+
+    class Troubled(Broken):
+        def _check(self):
+            raise trouble("no space left")
+
+    opened = []
+    index, _notices = choose_index(store, [Source(opened=lambda store: opened.append(Troubled(store)) or opened[0])])
+
+    found = index.search(SearchQuery(text="needle"), ALL)
+
+    assert len(found.hits) == 1
+    assert "no space left" in found.note
+    assert "rebuild" not in found.note
+    assert index.catch_up(budget_s=1.0) == 0
+    assert opened[0].rebuilt == 0
 
 
 def test_messages_are_stored_while_the_index_fails(store, scene):

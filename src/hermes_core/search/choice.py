@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.search.scan import ScanIndex
-from hermes_hookspecs.errors import HermesError
+from hermes_hookspecs.errors import HermesError, StoreBusy, StoreFull, StoreOutcomeUnknown, StoreStopped
 from hermes_hookspecs.text.parsing import QueryError
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SafeIndex", "choose_index"]
 
+_OF_THE_STORE = (StoreBusy, StoreFull, StoreOutcomeUnknown, StoreStopped)
+"""What says nothing about the index: making it anew would not help, and takes room."""
 _MOST_SAID = 400
 """Characters of a plugin's error that are passed on."""
 
@@ -48,7 +50,7 @@ def choose_index(store: Store, sources: Sequence[SearchSource]) -> tuple[SearchI
 class SafeIndex:
     """An index whose failure costs time, never an answer: then the rows themselves are searched.
 
-    After a failure the next :meth:`catch_up` builds the index anew.
+    After a failure of its own the next :meth:`catch_up` builds the index anew; a full disk or a busy store is none.
     """
 
     def __init__(self, index: SearchIndex, scan: ScanIndex) -> None:
@@ -67,7 +69,9 @@ class SafeIndex:
             self._note(error)
             found = self._scan.search(query, principal)
             note = f"the search index {self.name!r} failed ({_short(error)}); {found.note}"
-            return attrs.evolve(found, note=f"{note}; `hermes search index rebuild` makes it anew")
+            if not isinstance(error, _OF_THE_STORE):
+                note += "; `hermes search index rebuild` makes it anew"
+            return attrs.evolve(found, note=note)
 
     def catch_up(self, *, budget_s: float) -> int:
         """Let the index catch up, or build it anew after a failure; a failure is logged, and nothing is left."""
@@ -106,7 +110,8 @@ class SafeIndex:
         return (*facts, ("failure", self._failure)) if self._failure else facts
 
     def _note(self, error: Exception) -> None:
-        self._failure = _short(error)
+        if not isinstance(error, _OF_THE_STORE):
+            self._failure = _short(error)
         _log("search index %r failed: %s: %s", self.name, type(error).__name__, error)
 
 
