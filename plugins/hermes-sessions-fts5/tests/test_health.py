@@ -9,7 +9,7 @@ import pytest
 
 from hermes_fts5.cleaning import Cleaner
 from hermes_fts5.indexer import Indexer
-from hermes_hookspecs.errors import StoreRefused
+from hermes_hookspecs.errors import StoreFull, StoreRefused
 from hermes_hookspecs.operations import Delete
 from hermes_hookspecs.ports.search import SearchQuery
 from hermes_hookspecs.testing.scene import ALL
@@ -22,6 +22,12 @@ DAMAGES = {
     "marks": "DELETE FROM fts5_marks_data",
     "terms": "DROP TABLE fts5_terms",
     "state": "DROP TABLE fts5_state",
+    "forgotten state": "DELETE FROM fts5_state",
+    "lost words": "DELETE FROM fts5_terms",
+    "changed words": "UPDATE fts5_terms SET term = 'x' || id",
+    "register": "DELETE FROM plugin_schema",
+    "no register": "DROP TABLE plugin_schema",
+    "no list of tables": "UPDATE plugin_schema SET tables = '', watermark = 99999999",
 }
 
 
@@ -106,6 +112,41 @@ def test_rows_that_the_index_has_lost_are_counted(store, say, index, caught_up):
     assert finding.text.startswith("1 row is not found")
 
 
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("DELETE FROM fts5_terms WHERE term = 'needle'", "damaged"),
+        ("UPDATE fts5_terms SET term = 'noodle' WHERE term = 'needle'", "damaged"),
+        ("DELETE FROM fts5_state", "does not know how far it is"),
+        ("UPDATE fts5_state SET value = 1 WHERE name = 'damaged'", "marked as damaged"),
+        ("UPDATE plugin_schema SET watermark = 99999999", "does not know how far it is"),
+    ],
+)
+def test_the_examination_finds_what_would_hide_rows(say, damage, index, caught_up, sql, said):
+    """It once called an index sound that had lost words, and rows that hold them as a part were not found."""
+    say("one", "needle", "other")
+    caught_up()
+    damage(sql)
+
+    (finding,) = index.verify()
+
+    assert said in finding.text
+    assert index.rebuild() > 0
+    assert list(index.verify()) == []
+    assert len(_search(index, "eedl").hits) == 1
+
+
+def test_words_that_were_never_listed_are_counted(say, damage, index, caught_up):
+    say("one", "needle", "other")
+    caught_up()
+    damage("INSERT INTO messages_fts_trigram (messages_fts_trigram) VALUES ('delete-all')")
+    damage("DELETE FROM fts5_terms")
+
+    (finding,) = index.verify()
+
+    assert finding.text.startswith("2 words are missing")
+
+
 def test_rows_that_are_gone_but_indexed_are_counted(store, say, index, caught_up):
     say("one", "needle")
     caught_up()
@@ -175,6 +216,27 @@ def test_words_that_were_removed_are_gone_for_good_a_day_later(store, say, redac
     assert (b"hunterzwei" not in blocks, "hunterzwei" not in terms) == (is_gone, is_gone)
     assert {"password", "redacted", "common"} <= terms
     assert [hit.message_id for hit in _search(index, "ommo").hits] != []
+
+
+def test_with_a_full_disk_a_search_goes_on_with_the_index_as_it_is(store, say, open_index, index, caught_up):
+    say("one", "needle 部署")
+    caught_up()
+    _, rows = say("two", *(f"needle {number} " + "filling " * 100 for number in range(300)))
+    impatient = open_index(store, tail_limit=0)
+    access = store.sqlite_access()
+    pages = access.apply(lambda writer: writer.one("PRAGMA page_count"))[0]
+    access.apply(lambda writer: writer.all(f"PRAGMA max_page_count = {pages}"))
+    with pytest.raises(StoreFull):
+        access.apply(lambda writer: writer.run("INSERT INTO fts5_terms (term) VALUES (hex(zeroblob(9000000)))"))
+
+    found = _search(impatient, "needle")
+
+    assert len(found.hits) == 2
+    assert found.note == ""
+    assert [hit.message_id for hit in _search(impatient, '"needle 299"').hits] == [rows[-1]]
+    access.apply(lambda writer: writer.all("PRAGMA max_page_count = 1000000"))
+    caught_up()
+    assert list(index.verify()) == []
 
 
 def test_the_status_says_what_there_is(store, say, index, caught_up):

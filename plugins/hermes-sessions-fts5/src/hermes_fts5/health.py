@@ -30,7 +30,13 @@ __all__ = ["Damaged", "examine", "guarding", "probe"]
 LAST = f"SELECT max(id) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
 PLACE = "SELECT lineage_no FROM messages WHERE id = ?"
 FOUND = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? AND rowid = ?"
-INTEGRITY = tuple(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')" for table in TUNED_TABLES)  # noqa: S608 - constants
+# With rank 1 trigrams are compared with the words that they are of; tables without content take it as 0.
+INTEGRITY = tuple(
+    f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"  # noqa: S608 - constants
+    for table in TUNED_TABLES
+)
+TERM = "SELECT 1 FROM fts5_terms WHERE term = ?"
+CHANGES_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'changes'"
 PAGE = 500
 SHOULD_BE = """
     SELECT m.id, m.lineage_no, m.role, {columns} FROM messages AS m
@@ -64,11 +70,15 @@ def guarding() -> Iterator[None]:
         raise Damaged(f"the search index does not work ({error})") from error
 
 
-def probe(reader: SqliteReader) -> bool:
-    """Return whether the last row that the index holds is found in it; an emptied index says nothing of itself.
+def probe(reader: SqliteReader, watermark: int) -> bool:
+    """Return whether the index knows how far it is, and finds the last row that it holds.
 
-    True where the row is gone from the store, or nothing is indexed: only a fault is one.
+    An emptied index says nothing of itself. True where the row is gone from the store, or nothing is indexed: only a
+    fault is one.
     """
+    # What it has forgotten, or claims to know ahead of time, would be rows that are never read.
+    if state(reader, "backfill", default=-1) < 0 or watermark > number(reader, CHANGES_EVER):
+        return False
     last = number(reader, LAST)
     lineage_no = number(reader, PLACE, (last,))
     if not last or not lineage_no:
@@ -107,8 +117,10 @@ def _compare(access: SqliteAccess, reader: SqliteReader) -> Sequence[Finding]:
     for (lineage_no,) in reader.all(GONE, (watermark,)):
         waiting.update(map(message_of, rows_of_lineage(reader, lineage_no)))
     above = state(reader, "backfill")
+    is_known = not state(reader, "damaged") and probe(reader, watermark)
     sql = SHOULD_BE.format(columns=", ".join(f"m.{name}" for name in access.searched_columns))
     missing = 0
+    unlisted: set[str] = set()
     while rows := reader.all(sql, (above, PAGE)):
         for row in rows:
             message_id, lineage_no = cast("int", row[0]), cast("int", row[1])
@@ -116,24 +128,29 @@ def _compare(access: SqliteAccess, reader: SqliteReader) -> Sequence[Finding]:
             made = document(message_id, lineage_no, str(row[2]), text)
             if made is not None:
                 place = place_of(lineage_no)
-                missing += not all(_is_found(reader, part, place) for part in (made, *made.rest))
+                parts = (made, *made.rest)
+                missing += not all(_is_found(reader, part, place) for part in parts)
+                unlisted.update(term for part in parts for term in part.terms if reader.one(TERM, (term,)) is None)
         above = cast("int", rows[-1][0])
     stale = sum(row[0] not in waiting for row in reader.all(STALE))
+    faults = (
+        (not is_known, "the search index is marked as damaged, or does not know how far it is, and is to be made anew"),
+        (missing, f"{_counted(missing, 'row')} not found through the search index"),
+        (stale, f"{_counted(stale, 'row')} in the search index and gone or hidden"),
+        (len(unlisted), f"{_counted(len(unlisted), 'word')} missing where parts of words are looked up"),
+    )
     return [
         Finding(
             kind="search-index",
             subject=NAME,
-            text=f"{_rows(count)} {what}; `hermes search index rebuild` puts it right",
+            text=f"{text}; `hermes search index rebuild` puts it right",
             fixable=True,
             severity="error",
         )
-        for count, what in (
-            (missing, "not found through the search index"),
-            (stale, "in the search index and gone or hidden"),
-        )
-        if count
+        for is_there, text in faults
+        if is_there
     ]
 
 
-def _rows(count: int) -> str:
-    return "1 row is" if count == 1 else f"{count} rows are"
+def _counted(count: int, noun: str) -> str:
+    return f"1 {noun} is" if count == 1 else f"{count} {noun}s are"

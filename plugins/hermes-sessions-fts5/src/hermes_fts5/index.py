@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes_fts5.cleaning import Cleaner
@@ -15,7 +16,7 @@ from hermes_fts5.rows import LiveRows
 from hermes_fts5.schema import NAME, STEPS
 from hermes_fts5.steps import number, setting, state
 from hermes_fts5.titles import lift_titles
-from hermes_hookspecs.errors import StoreBusy, StoreRefused, StoreStopped
+from hermes_hookspecs.errors import StoreBusy, StoreFull, StoreRefused, StoreStopped
 from hermes_hookspecs.ports.search import SORTS, SearchHit, SearchResult
 from hermes_hookspecs.text.parsing import parse
 from hermes_hookspecs.text.snippets import snippet
@@ -103,13 +104,15 @@ class Fts5Index:
             self._is_made = True
             watermark = self._access.watermark(NAME)
         with self._access.read() as reader:
-            if state(reader, "damaged") or not (self._is_probed or probe(reader)):
+            if state(reader, "damaged") or not (self._is_probed or probe(reader, watermark)):
                 raise Damaged("the index does not find what it holds")
             lag = waiting(reader, watermark)
             is_unfinished = state(reader, "backfill") > 0
         self._is_probed = True
         if is_unfinished or lag > self._config.tail_limit:
-            self._indexer.catch_up(query.budget_s * SHARE_OF_BUDGET)
+            # What cannot be taken in now, with a full disk or a busy writer, is read.
+            with suppress(StoreBusy, StoreFull):
+                self._indexer.catch_up(query.budget_s * SHARE_OF_BUDGET)
             return self._access.watermark(NAME)
         return watermark
 
@@ -161,7 +164,8 @@ class Fts5Index:
         until = time.monotonic() + budget_s
         try:
             with guarding():
-                self._indexer.open()
+                if not self._is_damaged:
+                    self._indexer.open()
                 if self._needs_rebuild():
                     self._start_anew()
                 left = self._indexer.catch_up(until - time.monotonic())

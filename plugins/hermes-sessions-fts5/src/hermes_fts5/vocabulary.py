@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_fts5.health import Damaged
 from hermes_hookspecs.text.segments import term_trigrams
 
 if TYPE_CHECKING:
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Vocabulary"]
 
-# An inner select keeps the full-text table the outer loop.
+# The full-text table leads, so that a word that is found and not listed shows.
 TERMS = """
-    SELECT term FROM fts5_terms
-    WHERE id IN (SELECT rowid FROM messages_fts_trigram WHERE messages_fts_trigram MATCH ? LIMIT ?)
+    SELECT term FROM (SELECT rowid AS found FROM messages_fts_trigram WHERE messages_fts_trigram MATCH ? LIMIT ?)
+    LEFT JOIN fts5_terms ON id = found
 """
 COUNT = "SELECT count(*) FROM (SELECT 1 FROM fts5_marks WHERE fts5_marks MATCH ? LIMIT ?)"
 RARE = 2000
@@ -34,11 +35,17 @@ class Vocabulary:
         self._rare: dict[str, bool] = {}
 
     def holding(self, token: QueryToken) -> list[str] | None:
-        """Return the words that a part of a word may belong to, ``None`` where they are too many to be looked up."""
-        grams = " AND ".join(f'"{gram}"' for gram in term_trigrams(token.text))
+        """Return the words that a part of a word may belong to, ``None`` where they are too many to be looked up.
+
+        :raises Damaged: the list of words is not the one that its trigrams were made of.
+        """
+        grams = term_trigrams(token.text)
         if not grams:
             return [token.text]
-        terms = [str(term) for (term,) in self._reader.all(TERMS, (grams, 10 * MANY))]
+        wanted = " AND ".join(f'"{gram}"' for gram in grams)
+        terms = [str(term or "") for (term,) in self._reader.all(TERMS, (wanted, 10 * MANY))]
+        if not all(gram in term for term in terms for gram in grams):
+            raise Damaged("the list of words and their trigrams disagree")
         accepted = sorted(term for term in terms if token.accepts(term))
         return None if len(accepted) > MANY or len(terms) == 10 * MANY else accepted
 
