@@ -114,6 +114,22 @@ def test_what_does_not_pass_is_not_tried_again(run, endpoint, waits, failing, er
     assert (len(endpoint.requests), waits) == (1, [])
 
 
+@pytest.mark.parametrize(
+    ("environ", "ends"),
+    [
+        ({}, "; no key was sent: put it into MY_KEY, or into a file that key_file names"),
+        ({"MY_KEY": "sk-12345678"}, "HTTP 401: no"),
+    ],
+)
+def test_who_gave_no_key_is_told_where_it_belongs(run, endpoint, environ, ends):
+    endpoint.then(refuse(401, "no"))
+
+    with pytest.raises(AuthFailed) as caught:
+        run(environ=environ, key_env="MY_KEY")
+
+    assert str(caught.value).endswith(ends)
+
+
 def test_a_later_request_of_a_turn_is_tried_again_and_no_tool_runs_twice(run, endpoint):
     send = FakeTool("send", effect="write")
     endpoint.then(calls(("send", "{}")), refuse(503, "overloaded"), drop(), answer("Done."))

@@ -137,6 +137,11 @@ class OpenAIConfig:
         return usage if price is None else attrs.evolve(usage, estimated_cost_usd=price.cost(usage))
 
     @property
+    def place_of_key(self) -> str:
+        """What a person is told who gave no key."""
+        return f"put it into {self.key_env or 'a variable that key_env names'}, or into a file that key_file names"
+
+    @property
     def asks_openai(self) -> bool:
         """Whether OpenAI itself is asked."""
         return self.base_url == OPENAI

@@ -85,8 +85,7 @@ class SpeechWords:
         endpoint = self._endpoint()
         words, failure = await self._asked(endpoint, f"speech.{_ENDINGS[media_type]}", media_type, data)
         if failure is not None:  # raised here, where nothing that quotes the request hangs on it
-            failure.error.args = tuple(endpoint.safe(str(one)) for one in failure.error.args)
-            raise failure.error
+            raise endpoint.told(failure).error
         return words.strip() or None
 
     async def _asked(self, endpoint: Endpoint, name: str, media_type: str, data: bytes) -> tuple[str, Failure | None]:

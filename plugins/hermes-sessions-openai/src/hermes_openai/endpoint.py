@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from hermes_hookspecs.errors import Rejected, RetryLater
+from hermes_hookspecs.errors import AuthFailed, Rejected, RetryLater
 from hermes_hookspecs.ports.agent import Progress, TextDelta
 from hermes_openai.failures import (
     Failure,
@@ -83,6 +83,14 @@ class Endpoint:
     def safe(self, text: str) -> str:
         """Return a text without the key."""
         return without_key(text, self._key)
+
+    def told(self, failure: Failure) -> Failure:
+        """Return the failure as people may read it: the key is not quoted, and where there is none it is asked for."""
+        said = [self.safe(one) if isinstance(one, str) else one for one in failure.error.args]
+        if isinstance(failure.error, AuthFailed) and not self._key:
+            said[0] = f"{said[0]}; no key was sent: {self.config.place_of_key}"
+        failure.error.args = tuple(said)
+        return failure
 
     @asynccontextmanager
     async def line(self) -> AsyncGenerator[Line, None]:
@@ -217,7 +225,7 @@ class Line:
                 line = await self._next(lines, deadline)
                 for piece in reader.end() if line is None else reader.take(line):
                     if piece.get("error"):
-                        raise _Failed(self._safe(failure_of_body(piece["error"])))
+                        raise _Failed(self._endpoint.told(failure_of_body(piece["error"])))
                     text = reply.take(piece)
                     if text:
                         reply.shown = True
@@ -229,7 +237,7 @@ class Line:
             reply.shown = True
             yield TextDelta(text=rest)
         if reader.other and reply.is_empty:
-            raise _Failed(self._safe(failure_of_status(502, reader.other, {}, now=0)))
+            raise _Failed(self._endpoint.told(failure_of_status(502, reader.other, {}, now=0)))
         if reader.is_broken or not (reader.done or reader.is_document or reply.finish_reason):
             raise _Failed(cut_off())
 
@@ -246,10 +254,10 @@ class Line:
             raise _Failed(silent(self._config.timeout_s)) from error
         except APIConnectionError as error:
             reason = _one_line(error.__cause__ or error)
-            raise _Failed(self._safe(no_connection(self._config.base_url, reason))) from error
+            raise _Failed(self._endpoint.told(no_connection(self._config.base_url, reason))) from error
         except APIStatusError as error:
             failure = failure_of_status(error.status_code, error.response.text, error.response.headers, now=time.time())
-            raise _Failed(self._safe(failure)) from error
+            raise _Failed(self._endpoint.told(failure)) from error
         except TimeoutError as error:
             raise _Failed(out_of_time()) from error
         lines: AsyncIterator[str] = response.iter_lines()
@@ -278,13 +286,6 @@ class Line:
             if endpoint.tells_usage:
                 whole["stream_options"] = {"include_usage": True}
         return whole
-
-    def _safe(self, failure: Failure) -> Failure:
-        """Return the failure; should the endpoint have quoted the key, it is not quoted further."""
-        failure.error.args = tuple(
-            self._endpoint.safe(one) if isinstance(one, str) else one for one in failure.error.args
-        )
-        return failure
 
 
 class _Failed(Exception):

@@ -25,6 +25,5 @@ def what_is_missing(config: OpenAIConfig, key: str | ConfigError) -> str:
     if isinstance(key, ConfigError):
         return f"[plugins.openai] {key}"
     if not key and config.asks_openai:
-        variable = config.key_env or "a variable that key_env names"
-        return f"there is no key for {config.base_url}: put it into {variable}, or into a file that key_file names"
+        return f"there is no key for {config.base_url}: {config.place_of_key}"
     return ""
