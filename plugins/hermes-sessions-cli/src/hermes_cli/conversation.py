@@ -299,7 +299,7 @@ class Conversation:
                     whom = label.removeprefix(_WAITING)
                     self.status.show(f"... waiting {seconds} (Ctrl-C only stops the waiting) for {whom}")
                 else:
-                    self.status.show(f"... {label} {seconds} (Ctrl-C stops)")
+                    self.status.show(f"... {label} ({seconds}; Ctrl-C stops)")
             await asyncio.sleep(1)
 
     def _waits(self, label: str) -> bool:
