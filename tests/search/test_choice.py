@@ -11,7 +11,7 @@ from hermes_core.search.desk import SearchDesk
 from hermes_core.search.scan import ScanIndex
 from hermes_hookspecs.errors import StoreBusy, StoreFull, StoreOutcomeUnknown, StoreRefused, StoreStopped
 from hermes_hookspecs.ports.search import SearchQuery
-from hermes_hookspecs.testing.scene import ALL, KEY
+from hermes_hookspecs.testing.scene import ALL, KEY, saying
 from hermes_hookspecs.text.parsing import QueryError
 
 
@@ -159,6 +159,36 @@ def test_a_scan_that_has_no_time_says_how_far_it_came(store, scene):
     assert not found.complete
     assert "3 s were over after 2 of 3 conversations" in found.note
     assert len(found.hits) == 2
+
+
+def test_a_scan_shows_what_it_found_of_the_conversation_in_which_its_time_was_over(store, scene):
+    """It dropped that; where all there is is one long conversation it showed nothing."""
+    begun = scene.ask(scene.enter(), "hello")
+    rows = scene.append(begun, saying("the needle"), *(saying("long " * 20_000) for _ in range(20)))
+    ticks = iter(range(100))
+    index = ScanIndex(store, monotonic=lambda: float(next(ticks)))
+
+    found = index.search(SearchQuery(text="needle", budget_s=5.0), ALL)
+
+    assert [hit.message_id for hit in found.hits] == [rows[0]]
+    assert not found.complete
+    assert next(ticks) == 6
+
+
+def test_a_scan_reads_few_of_very_long_rows_at_a_time(store, scene, monkeypatch):
+    begun = scene.ask(scene.enter(), "hello")
+    scene.append(begun, *(saying("long " * 20_000) for _ in range(200)))
+    limits = []
+    messages = store.messages
+    monkeypatch.setattr(
+        store, "messages", lambda *a, limit, **k: limits.append(limit) or messages(*a, limit=limit, **k)
+    )
+
+    found = ScanIndex(store).search(SearchQuery(text="needle", budget_s=60.0), ALL)
+
+    assert found.complete
+    assert limits[1] == 10
+    assert max(limits) == 50
 
 
 def test_the_index_is_opened_once_whoever_comes_first(store):

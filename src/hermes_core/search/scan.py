@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ScanIndex"]
 
-_PAGE = 500
+_FIRST_PAGE, _MOST_PAGE = 50, 500
+_CHARACTERS_OF_PAGE = 1_000_000
+"""So much text at once, about: with rows of a megabyte each, 500 would not fit in memory."""
+_CHARACTERS_A_LOOK = 50_000
+"""So much text is read between two looks at the clock: a few milliseconds."""
 _USER_WEIGHT = 1.2  # what a person said counts more than an answer that repeats it
 _PART_WEIGHT = 0.5  # a part of a word counts less than the word
 _TITLE_WEIGHT = 1.2
@@ -71,9 +75,10 @@ class ScanIndex:
         summaries = self._store.summaries(principal, where=where, limit=None)
         found: list[_Found] = []
         for done, summary in enumerate(summaries):
-            try:
-                best = self._best(summary, query, parsed, principal, deadline)
-            except TimeoutError:
+            best, is_whole = self._best(summary, query, parsed, principal, deadline)
+            if best is not None:
+                found.append(best)
+            if not is_whole:
                 return _result(
                     found,
                     query,
@@ -81,48 +86,62 @@ class ScanIndex:
                     f"searched row by row, without an index; {query.budget_s:g} s were over after {done} of"
                     f" {len(summaries)} conversations, last active first",
                 )
-            if best is not None:
-                found.append(best)
         return _result(found, query, parsed, "")
 
     def _best(
         self, summary: SessionSummary, query: SearchQuery, parsed: Node, principal: Principal, deadline: float
-    ) -> _Found | None:
+    ) -> tuple[_Found | None, bool]:
         """Return the best row of one lineage, or the row that stands for a title that matches.
 
-        :raises TimeoutError: the budget is spent.
+        And whether the budget was enough for all of its rows; what was found until then counts.
         """
         title = _matching_title(summary, query, parsed)
         lift = 0.0 if title is None else _TITLE_WEIGHT * _score(parsed, fold(title))
         best: _Found | None = None
         stand_in: Message | None = None
-        for row in self._rows(summary.lineage_id, query, principal, deadline):
-            if stand_in is None or query.sort == NEWEST:
-                stand_in = row
-            folded = fold(searched_text(row))
-            if not holds(parsed, folded):
-                continue
-            score = lift + _score(parsed, folded) * (_USER_WEIGHT if row.role == USER else 1.0)
-            place = _place(query.sort, score, row)
-            if best is None or place > best.place:
-                best = _Found(place, score, row)
+        is_whole = True
+        try:
+            for row in self._rows(summary.lineage_id, query, principal, deadline):
+                if stand_in is None or query.sort == NEWEST:
+                    stand_in = row
+                folded = fold(searched_text(row))
+                if not holds(parsed, folded):
+                    continue
+                score = lift + _score(parsed, folded) * (_USER_WEIGHT if row.role == USER else 1.0)
+                place = _place(query.sort, score, row)
+                if best is None or place > best.place:
+                    best = _Found(place, score, row)
+        except TimeoutError:
+            is_whole = False
         if best is None and title is not None and stand_in is not None:
-            return _Found(_place(query.sort, lift, stand_in), lift, stand_in, title)
-        return best
+            best = _Found(_place(query.sort, lift, stand_in), lift, stand_in, title)
+        return best, is_whole
 
     def _rows(
         self, lineage_id: LineageId, query: SearchQuery, principal: Principal, deadline: float
     ) -> Iterator[Message]:
         """Yield the rows of one lineage that the filters let through, in pages: no read transaction stays open."""
         after: MessageId | None = None
+        limit = _FIRST_PAGE
         while True:
-            if self._monotonic() >= deadline:
-                raise TimeoutError
-            page = self._store.messages(lineage_id, principal, after=after, limit=_PAGE)
-            yield from (row for row in page if _is_wanted(row, query))
-            if len(page) < _PAGE:
+            self._check_time(deadline)
+            page = self._store.messages(lineage_id, principal, after=after, limit=limit)
+            length = unlooked = 0
+            for row in page:
+                unlooked += len(row.content)
+                if unlooked > _CHARACTERS_A_LOOK:
+                    length, unlooked = length + unlooked, 0
+                    self._check_time(deadline)
+                if _is_wanted(row, query):
+                    yield row
+            if len(page) < limit:
                 return
             after = page[-1].id
+            limit = max(1, min(_MOST_PAGE, limit * _CHARACTERS_OF_PAGE // max(length + unlooked, 1)))
+
+    def _check_time(self, deadline: float) -> None:
+        if self._monotonic() >= deadline:
+            raise TimeoutError
 
     def catch_up(self, *, budget_s: float) -> int:
         """Nothing lags."""
