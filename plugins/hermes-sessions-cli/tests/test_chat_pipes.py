@@ -42,6 +42,7 @@ def test_one_shot_with_resume_appends_to_that_session(script):
 
 
 def test_where_no_agent_with_a_model_is_configured_one_line_on_stderr_says_how(script):
+    pytest.importorskip("hermes_openai", reason="an agent with a model says what it lacks")
     asked = script("-q", "hello", "--json")
     piped = script(stdin="/status\n/status\n")
 
@@ -53,6 +54,7 @@ def test_where_no_agent_with_a_model_is_configured_one_line_on_stderr_says_how(s
 
 
 def test_nothing_is_said_of_models_where_one_is_configured_or_an_agent_was_chosen(script, tmp_path):
+    pytest.importorskip("hermes_openai", reason="an agent with a model says what it lacks")
     chosen = script("-q", "/status", "--agent", "recall")
     (tmp_path / "home" / "config.toml").write_text(
         '[plugins.openai]\nmodel = "small"\nbase_url = "http://127.0.0.1:9/v1"\n'

@@ -86,6 +86,7 @@ def test_leaving_without_a_word_leaves_no_session(chat, script):
 
 
 def test_a_chat_without_a_model_begins_with_one_line_that_says_how_to_configure_one(chat, script):
+    pytest.importorskip("hermes_openai", reason="an agent with a model says what it lacks")
     terminal = chat(columns=300).ready()
 
     said = [line for line in plain(terminal.shown).splitlines() if "model" in line]
