@@ -12,6 +12,14 @@ from hermes_hookspecs.cli import CliArgument, CliCommand, CliOption
 __all__ = ["CHAT", "COMMANDS", "LOAD_NO_PLUGINS"]
 
 _JSON = CliOption(names=("--json",), kind="flag", help="Print JSON: an array for a list, an object for one thing.")
+_MOST_ROWS = CliOption(
+    names=("--limit", "-n"),
+    kind="int",
+    least=1,
+    most=1_000_000,
+    metavar="N",
+    help="Most rows [default: 50; with --all no limit].",
+)
 _SOURCE = CliOption(names=("--source",), metavar="PLATFORM", help="Only this platform: cli, feishu, slack, ...")
 _REF = CliArgument(name="ref", help="Session id, title, or an unambiguous beginning of an id.")
 _NUMBERS = CliArgument(name="numbers", required=False, many=True, help="Numbers that `hermes outbox list` shows.")
@@ -132,14 +140,7 @@ COMMANDS: Final = (
         summary="List routes, last used first.",
         run="hermes_cli.routes:list_routes",
         options=(
-            CliOption(
-                names=("--limit", "-n"),
-                kind="int",
-                least=1,
-                most=1_000_000,
-                metavar="N",
-                help="Most rows [default: 50; with --all no limit].",
-            ),
+            _MOST_ROWS,
             CliOption(names=("--all", "-a"), kind="flag", help="Also the routes of terminals."),
             _JSON,
         ),
@@ -226,14 +227,7 @@ COMMANDS: Final = (
                 metavar="STATUS",
                 help="Only these; may be given several times.",
             ),
-            CliOption(
-                names=("--limit", "-n"),
-                kind="int",
-                least=1,
-                most=1_000_000,
-                metavar="N",
-                help="Most rows [default: 50; with --all no limit].",
-            ),
+            _MOST_ROWS,
             CliOption(names=("--all", "-a"), kind="flag", help="Also those that were sent or dropped."),
             _JSON,
         ),
