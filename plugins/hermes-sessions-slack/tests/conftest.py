@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hermes_hookspecs.clock import SystemClock
-from hermes_hookspecs.inbox import AcceptResult
 from hermes_hookspecs.ports.platform import CONNECTED, AccountSetup, DeliveryPart
 from hermes_hookspecs.testing.adapters import MemoryState
+from hermes_hookspecs.testing.adapters.recording import RecordingInlet
 from hermes_slack.adapter import SlackAdapter
 from hermes_slack.credentials import credentials_of
 from hermes_slack.listener import Listener
@@ -27,51 +27,6 @@ class SkewedClock(SystemClock):
 
     def now(self):
         return super().now() + int(self.ahead_s * 1000)
-
-
-class RecordingInlet:
-    """Takes everything, or fails as often as it is told to; known identities are duplicates."""
-
-    def __init__(self, state):
-        self.state = state
-        self.events, self.reports, self.failures = [], [], []
-        self.duplicates = 0
-        self.known = set()
-        self.changed = asyncio.Event()
-
-    async def accept(self, events, *, state=()):
-        if self.failures:
-            self.changed.set()
-            raise self.failures.pop(0)
-        results = []
-        for event in events:
-            new = not self.known & set(event.identities)
-            self.known |= set(event.identities)
-            if new:
-                self.events.append(event)
-            else:
-                self.duplicates += 1
-            results.append(AcceptResult(id=len(self.events), duplicate=not new))
-        self.state.take(state)
-        self.changed.set()
-        return results
-
-    def alive(self):
-        self.changed.set()
-
-    def report(self, state, detail=""):
-        self.reports.append((state, detail))
-        self.changed.set()
-
-    @property
-    def texts(self):
-        return [event.text for event in self.events]
-
-    async def until(self, condition):
-        async with asyncio.timeout(LIMIT_S):
-            while not condition():
-                self.changed.clear()
-                await self.changed.wait()
 
 
 class Stage:

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hermes_hookspecs.clock import SystemClock
-from hermes_hookspecs.inbox import AcceptResult
 from hermes_hookspecs.ports.platform import AccountSetup, DeliveryPart
 from hermes_hookspecs.source import SessionSource
 from hermes_hookspecs.testing.adapters import MemoryState
+from hermes_hookspecs.testing.adapters.recording import RecordingInlet
 from hermes_weixin.adapter import WeixinAdapter
 from hermes_weixin.testing import FakeWeixin
 
@@ -29,54 +29,6 @@ class SkewedClock(SystemClock):
 
     def monotonic(self):
         return super().monotonic() + self.ahead_s
-
-
-class RecordingInlet:
-    """Takes everything, or fails as often as it is told to; known identities are duplicates."""
-
-    def __init__(self, state):
-        self.state = state
-        self.events, self.reports, self.failures = [], [], []
-        self.duplicates = 0
-        self.known = set()
-        self.changed = asyncio.Event()
-        self.hold = None
-
-    async def accept(self, events, *, state=()):
-        if self.hold is not None:
-            await self.hold.wait()
-        if self.failures:
-            self.changed.set()
-            raise self.failures.pop(0)
-        results = []
-        for event in events:
-            new = not self.known & set(event.identities)
-            self.known |= set(event.identities)
-            if new:
-                self.events.append(event)
-            else:
-                self.duplicates += 1
-            results.append(AcceptResult(id=len(self.events), duplicate=not new))
-        self.state.take(state)
-        self.changed.set()
-        return results
-
-    def alive(self):
-        self.changed.set()
-
-    def report(self, state, detail=""):
-        self.reports.append((state, detail))
-        self.changed.set()
-
-    @property
-    def texts(self):
-        return [event.text for event in self.events]
-
-    async def until(self, condition):
-        async with asyncio.timeout(LIMIT_S):
-            while not condition():
-                self.changed.clear()
-                await self.changed.wait()
 
 
 class Stage:
