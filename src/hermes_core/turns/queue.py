@@ -5,6 +5,7 @@ One look reads everything on one view of the store; *begin* then decides in one 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import attrs
@@ -12,7 +13,7 @@ import attrs
 from hermes_core.context.opening import user_draft
 from hermes_core.leases import LeaseWatch
 from hermes_core.turns.presence import has_nobody
-from hermes_core.turns.recovery import DeadTurn, dead_turn, recovery_note
+from hermes_core.turns.recovery import DeadTurn, Verdict, dead_turn, recovery_note
 from hermes_hookspecs.ids import new_turn_id
 from hermes_hookspecs.inbox import INTERNAL
 from hermes_hookspecs.operations import Begin
@@ -62,6 +63,8 @@ class QueueLook:
             of a dead turn that are tried again. passed_over: the ones left out. is_whole: there are no others.
         lease: ``None`` where there is no such lineage. presumed_dead: its stamp, when its holder is gone.
         dead: the turn that it left. forsaken: those passed over whose sender waited in a process that died.
+        if_dies: what :attr:`dead` would be, should the living holder of another process die with nothing written in
+            between; ``None`` where that cannot be told yet.
     """
 
     waiting: tuple[InboxItem, ...]
@@ -71,6 +74,7 @@ class QueueLook:
     presumed_dead: LeaseStamp | None
     dead: DeadTurn | None
     forsaken: tuple[InboxId, ...]
+    if_dies: DeadTurn | None = None
 
     @property
     def oldest(self) -> InboxItem | None:
@@ -81,6 +85,16 @@ class QueueLook:
     def is_held(self) -> bool:
         """Return whether somebody alive runs a turn."""
         return self.lease is not None and self.lease.holder is not None and self.presumed_dead is None
+
+    def after_death(self) -> QueueLook | None:
+        """Return what a look would see once the holder has died; ``None`` where only another look can tell.
+
+        The stamp of this one vouches for it: whatever the holder has written since counts as a sign of life, and the
+        begin that names this stamp is refused then.
+        """
+        if self.lease is None or self.if_dies is None:
+            return None
+        return attrs.evolve(self, presumed_dead=self.lease.stamp, dead=self.if_dies, if_dies=None)
 
 
 class LineageQueue:
@@ -130,7 +144,18 @@ class LineageQueue:
             presumed_dead=stamp,
             dead=dead,
             forsaken=tuple(item.id for item in left_out if item.waiter is not None),
+            if_dies=None if own is None or stamp is not None else self._if_dies(reader, lease),
         )
+
+    def _if_dies(self, reader: StoreReader, lease: Lease | None) -> DeadTurn | None:
+        """What the turn of another process would leave, where neither time nor a third process can change that.
+
+        Such is a turn whose senders wait in its own process: whatever calls it has made, nobody is left to be answered.
+        """
+        if lease is None or lease.holder is None or lease.holder.pid == os.getpid():
+            return None
+        dead = dead_turn(reader, self.lineage_id, self._recovery_attempts)
+        return dead if dead is not None and dead.verdict == Verdict() else None
 
     def begin(
         self,

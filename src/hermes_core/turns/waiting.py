@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from hermes_core.context.opening import Opened
     from hermes_core.turns.surroundings import Surroundings
+    from hermes_core.turns.waker import Waiter
     from hermes_hookspecs.ids import InboxId, LineageId
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.operations import Snapshot
@@ -120,15 +121,22 @@ class TurnWait:
                     return begun
                 await self._tell(in_the_way)
                 await self._around.leftovers.write()
-                patience_s = max(0.001, min(1.0, times.wait_s - self.waited_s))
-                if waker.is_first(waiter):
-                    waiter.watch(None if look.lease is None else look.lease.holder)
-                    await waiter.wait(patience_s)
-                else:
-                    # Somebody of this process goes first whatever happens elsewhere: one look-out is enough.
-                    await waiter.doze(patience_s)
+                begun = await self._inherit(waiter, look, own, max(0.001, min(1.0, times.wait_s - self.waited_s)))
+                if begun is not None:
+                    return begun
         finally:
             waker.leave(waiter)
+
+    async def _inherit(self, waiter: Waiter, look: QueueLook, own: InboxItem, patience_s: float) -> Begun | None:
+        """Wait until there may be something to look at; begin at once when the holder in the way has died."""
+        if not self._around.waker.is_first(waiter):
+            # Somebody of this process goes first whatever happens elsewhere: one look-out is enough.
+            await waiter.doze(patience_s)
+            return None
+        waiter.watch(None if look.lease is None else look.lease.holder)
+        await waiter.wait(patience_s)
+        inherited = look.after_death() if waiter.saw_death else None
+        return None if inherited is None else (await self._try(inherited, own))[0]
 
     def _look(self, reader: StoreReader) -> tuple[InboxItem | None, QueueLook]:
         return reader.inbox_item(self._inbox_id), self._queue.look(reader, own=self._inbox_id)

@@ -119,6 +119,8 @@ class Waiter:
         self._ear: Ear | None = None
         self._watched: LeaseHolder | None = None
         self._process = -1
+        self.saw_death = False
+        """Whether the process that is watched has ended."""
 
     def wake(self) -> None:
         """Wake the task; from any thread."""
@@ -132,12 +134,13 @@ class Waiter:
         if holder == self._watched:
             return
         self._let_process_go()
-        self._watched = holder
+        self._watched, self.saw_death = holder, False
         if holder is None:
             return
         try:
             descriptor = open_process(holder)
         except ProcessLookupError:
+            self.saw_death = True
             self._event.set()
             return
         if descriptor is not None:
@@ -147,6 +150,7 @@ class Waiter:
     def _died(self) -> None:
         # Once: it stays readable, and the loop would spin and keep the GIL from the threads that take the turn over.
         self._loop.remove_reader(self._process)
+        self.saw_death = True
         self._event.set()
 
     async def wait(self, timeout_s: float, *, look: bool = True) -> bool:
