@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from hermes_hookspecs.sockets import close_server
 from hermes_weixin.crypto import cipher_size
 from hermes_weixin.testing.state import Bot, SentMessage
 
@@ -69,6 +70,7 @@ class FakeILink:
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._runner: web.AppRunner | None = None
+        self._socket: asyncio.Server | None = None
         self._port = 0
         self.url = ""
 
@@ -85,9 +87,10 @@ class FakeILink:
         app.router.add_get("/c2c/download", self._download)
         self._runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        await site.start()
-        host, self._port = self._runner.addresses[0][:2]
+        server = self._runner.server
+        assert server is not None  # noqa: S101 - it was set up
+        self._socket = await asyncio.get_running_loop().create_server(server, "127.0.0.1", self._port)
+        host, self._port = self._socket.sockets[0].getsockname()[:2]
         self.url = f"http://{host}:{self._port}"
 
     async def stop(self) -> None:
@@ -96,6 +99,9 @@ class FakeILink:
         self._stopping.set()
         for bot in self.bots.values():
             bot.arrived.set()
+        open_socket, self._socket = self._socket, None
+        if open_socket is not None:
+            await close_server(open_socket)
         if runner is not None:
             await runner.cleanup()
 
