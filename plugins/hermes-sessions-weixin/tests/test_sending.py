@@ -174,7 +174,7 @@ def test_a_long_answer_goes_as_a_line_and_a_file_that_can_be_read_again(stage, r
     first, document = stage.server.sent
     assert "in the file" in first.text
     media = document.item["file_item"]["media"]
-    data = decrypt(decode_key(media["aes_key"]), stage.server.blobs[media["encrypt_query_param"]])
+    data = decrypt(decode_key(media["aes_key"]), stage.server.cdn.blobs[media["encrypt_query_param"]])
     assert data.decode() == text
     assert document.item["file_item"]["len"] == str(len(data))
 
@@ -183,9 +183,9 @@ def test_a_file_is_tried_again_where_the_network_fails_and_given_up_where_it_say
     async def main():
         async with stage.running():
             await stage.heard()
-            stage.server.cdn_failures.extend([500, 502])
+            stage.server.cdn.failures.extend([500, 502])
             assert isinstance(await stage.send("text", format="file"), Sent)
-            stage.server.cdn_failures.append(403)
+            stage.server.cdn.failures.append(403)
             with pytest.raises(Rejected, match="told to fail"):
                 await stage.send("text", format="file", key="key-2")
 
@@ -241,14 +241,14 @@ def test_bytes_come_deciphered_and_only_from_the_platform(stage, run):
 
     async def main():
         async with stage.running():
-            stage.server.blobs["p"] = encrypt(key, b"picture")
+            stage.server.cdn.blobs["p"] = encrypt(key, b"picture")
             assert await fetched(Medium(param="p", hex_key=key.hex())) == b"picture"
             with pytest.raises(Rejected, match="HTTP 404"):
                 await fetched(Medium(param="gone", hex_key=key.hex()))
             for address in ("http://127.0.0.1:1/x", "https://evil.example/x", "https://a@evil.qq.com/x", "file:///x"):
                 with pytest.raises(Rejected, match="media_hosts"):
                     await fetched(Medium(url=address))
-            stage.server.cdn_failures.append(503)
+            stage.server.cdn.failures.append(503)
             with pytest.raises(RetryLater):
                 await fetched(Medium(param="p", hex_key=key.hex()))
             with pytest.raises(Rejected):

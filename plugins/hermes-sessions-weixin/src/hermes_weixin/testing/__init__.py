@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hermes_weixin.testing.platform import FakeWeixin
-from hermes_weixin.testing.server import FakeILink
+from hermes_weixin.testing.server import LOST, FakeILink
 
-__all__ = ["FakeILink", "FakeWeixin"]
+__all__ = ["LOST", "FakeILink", "FakeWeixin"]

@@ -124,7 +124,7 @@ class FakeWeixin:
         """Deliver something strange."""
         bot = self.bot()
         if kind == "malformed":
-            bot.waiting.append([])  # type: ignore[arg-type]  # what it is
+            bot.waiting.append([])
             bot.arrived.set()
         elif kind == "oversize":
             self.server.say(bot, self.server.message("user-1", "x" * 200_000))

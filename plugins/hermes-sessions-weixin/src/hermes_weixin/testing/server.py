@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 import secrets
 import time
@@ -19,13 +18,15 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from hermes_hookspecs.sockets import close_server
-from hermes_weixin.crypto import cipher_size
+from hermes_weixin.testing.cdn import Cdn
 from hermes_weixin.testing.state import Bot, SentMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["FakeILink"]
+__all__ = ["LOST", "FakeILink"]
+
+LOST = "lost"
 
 _BURST, _BURST_S = 2, 1.0
 
@@ -39,15 +40,19 @@ class FakeILink:
     :ivar bare_success: a success has no ``ret``. faults: what requests are found to break, for ``assert not``.
     :ivar answers: how the next sends are answered: ``ok``, ``broken`` (500, nothing arrives), ``arrived`` (500, but it
         arrived), ``-2``, ``-14``, ``rejected`` (-3).
+    :ivar poll_failures: how the next polls are answered: an HTTP status, a code below zero, a text, or ``LOST``: what
+        they bring is handed out, and the connection is cut.
+    :ivar replays: what a poll brought comes again, with another id and context token, when the next one does not come
+        back with its cursor: the real server does that now and then, and more often does not.
+    :ivar cdn: the content network, with knobs of its own.
     :ivar qr_states: answers of the login's polls, in order; a dict, or an HTTP status.
     """
 
     def __init__(self) -> None:
         self.bots: dict[str, Bot] = {}
         self.sent: list[SentMessage] = []
-        self.blobs: dict[str, bytes] = {}
-        self.uploads: dict[str, Mapping[str, object]] = {}
         self.faults: list[str] = []
+        self.cdn = Cdn(self.faults)
         self.answers: deque[str] = deque()
         self.qr_states: deque[dict[str, object] | int] = deque()
         self.qr_tokens: list[object] = []
@@ -61,8 +66,8 @@ class FakeILink:
         self.errmsg = ""
         self.bare_success = False
         self.frozen = False
+        self.replays = False
         self.poll_failures: deque[int | str] = deque()
-        self.cdn_failures: deque[int] = deque()
         self._last_ms = 0
         self._numbers = count(7_400_000_000_000_000_001)
         self._blocked_until = 0.0
@@ -83,8 +88,8 @@ class FakeILink:
         self._stopping.clear()
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/ilink/bot/{path:.+}", self._bot)
-        app.router.add_post("/c2c/upload", self._upload)
-        app.router.add_get("/c2c/download", self._download)
+        app.router.add_post("/c2c/upload", self.cdn.upload)
+        app.router.add_get("/c2c/download", self.cdn.download)
         self._runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)
         await self._runner.setup()
         server = self._runner.server
@@ -157,6 +162,13 @@ class FakeILink:
         self._last_ms = max(self._last_ms + 1, time.time_ns() // 1_000_000)
         return self._last_ms
 
+    def again(self, message: Mapping[str, object], **more: object) -> dict[str, object]:
+        """Return a message as the server brings it again: the ids and the context token are new; ``more`` as above."""
+        number = next(self._numbers)
+        fresh = {"seq": number % 1_000_000, "message_id": number, "context_token": f"CTX{number}"}
+        items = [dict(item) | {"msg_id": str(number)} for item in _dicts(message.get("item_list"))]
+        return dict(message) | fresh | {"client_id": f"cli-{number}", "item_list": items} | more
+
     def say(self, bot: Bot, *messages: Mapping[str, object]) -> None:
         """Let messages wait for a bot's next poll."""
         for message in messages:
@@ -188,14 +200,17 @@ class FakeILink:
             self.note()
             return web.json_response({"ret": -14, "errmsg": "session timeout"})
         if path == "getupdates":
-            return await self._updates(bot, body)
+            return await self._updates(bot, body, request)
         answers = {
             "sendmessage": self._send,
             "getconfig": self._ticket,
             "sendtyping": self._type,
-            "getuploadurl": self._upload_place,
+            "getuploadurl": self._announce,
         }
         return answers[path](bot, body) if path in answers else web.Response(status=404)
+
+    def _announce(self, _bot: Bot, body: Mapping[str, object]) -> web.StreamResponse:
+        return web.json_response(self.cdn.announce(body, f"{self.url}/c2c"))
 
     def _ticket(self, _bot: Bot, _body: Mapping[str, object]) -> web.StreamResponse:
         return web.json_response({"ret": 0, "typing_ticket": base64.b64encode(b"ticket").decode()})
@@ -213,7 +228,7 @@ class FakeILink:
         return web.json_response({"ret": 0})
 
     def _failed_poll(self) -> web.StreamResponse | None:
-        if not self.poll_failures:
+        if not self.poll_failures or self.poll_failures[0] == LOST:
             return None
         failure = self.poll_failures.popleft()
         self.note()
@@ -223,14 +238,17 @@ class FakeILink:
             return web.Response(status=failure)
         return web.json_response({"ret": failure, "errmsg": self.errmsg})
 
-    async def _updates(self, bot: Bot, body: Mapping[str, object]) -> web.StreamResponse:
+    async def _updates(self, bot: Bot, body: Mapping[str, object], request: web.Request) -> web.StreamResponse:
         bot.polls += 1
         failed = self._failed_poll()
         if failed is not None:
             return failed
         said = str(body.get("get_updates_buf", ""))
-        if said.startswith("C") and said[1:].isdigit():
-            bot.acknowledged = max(bot.acknowledged, int(said[1:]))
+        came = int(said[1:]) if said.startswith("C") and said[1:].isdigit() else 0
+        bot.acknowledged = max(bot.acknowledged, came)
+        if self.replays and came < bot.cursor:
+            bot.waiting[:0] = [self.again(message) for message in bot.handed]
+        bot.handed = []
         self.note()
         if not bot.waiting:
             bot.arrived.clear()
@@ -238,18 +256,26 @@ class FakeILink:
                 await asyncio.wait_for(bot.arrived.wait(), self.hold_s)
         if bot.stale:
             return web.json_response({"ret": -14, "errmsg": "session timeout"})
+        answer = self._batch(bot)
+        if answer["msgs"] and self.poll_failures and self.poll_failures[0] == LOST:
+            self.poll_failures.popleft()
+            if request.transport is not None:
+                request.transport.abort()
+        return web.json_response(answer)
+
+    def _batch(self, bot: Bot) -> dict[str, object]:
         messages, bot.waiting = bot.waiting, []
         if messages:
             bot.cursor += 1
-        for message in messages:
-            if isinstance(message, dict):  # a test may let anything wait
-                bot.brought[str(message.get("message_id"))] = bot.cursor
+        bot.handed = [message for message in messages if isinstance(message, dict)]  # a test may let anything wait
+        for message in bot.handed:
+            bot.brought[str(message.get("message_id"))] = bot.cursor
         answer: dict[str, object] = {"msgs": messages, "get_updates_buf": f"C{bot.cursor}"}
         if not self.bare_success:
             answer["ret"] = 0
         if self.announce_ms is not None:
             answer["longpolling_timeout_ms"] = self.announce_ms
-        return web.json_response(answer)
+        return answer
 
     def _send(self, bot: Bot, body: Mapping[str, object]) -> web.StreamResponse:
         message = body.get("msg")
@@ -261,6 +287,8 @@ class FakeILink:
             self.faults.append("not one item a message")
         if message.get("message_type") != 2 or message.get("from_user_id") != "":
             self.faults.append("sendmessage is not of a bot")
+        faults = [self.cdn.fault_of_item(item) for item in _dicts(items)]
+        self.faults += [f"sendmessage: {fault}" for fault in faults if fault]
         answer = self.answers.popleft() if self.answers else "ok"
         if answer in ("-2", "-14", "rejected"):
             self.note()
@@ -322,34 +350,6 @@ class FakeILink:
             return web.Response(status=state)
         return web.json_response(state)
 
-    # --- bytes
-
-    def _upload_place(self, _bot: Bot, body: Mapping[str, object]) -> web.StreamResponse:
-        key = str(body.get("filekey"))
-        size = body.get("rawsize")
-        if not isinstance(size, int) or body.get("filesize") != cipher_size(size):
-            self.faults.append("filesize is not that of the ciphertext")
-        self.uploads[key] = body
-        return web.json_response({"upload_full_url": f"{self.url}/c2c/upload?filekey={key}"})
-
-    async def _upload(self, request: web.Request) -> web.StreamResponse:
-        data = await request.read()
-        if self.cdn_failures:
-            return web.Response(status=self.cdn_failures.popleft(), headers={"x-error-message": "told to fail"})
-        place = self.uploads.get(request.query.get("filekey", ""))
-        if place is None or len(data) != place.get("filesize"):
-            self.faults.append("the upload is not what was announced")
-            return web.Response(status=400)
-        param = hashlib.sha256(data).hexdigest()
-        self.blobs[param] = data
-        return web.Response(headers={"x-encrypted-param": param})
-
-    async def _download(self, request: web.Request) -> web.StreamResponse:
-        if self.cdn_failures:
-            return web.Response(status=self.cdn_failures.popleft())
-        data = self.blobs.get(request.query.get("encrypted_query_param", ""))
-        return web.Response(status=404) if data is None else web.Response(body=data)
-
     # --- what every request must be
 
     def _check_headers(self, request: web.Request, path: str) -> None:
@@ -377,3 +377,7 @@ class FakeILink:
         if path != "get_bot_qrcode" and (not isinstance(info, dict) or "channel_version" not in info):
             self.faults.append(f"{path}: base_info")
         return body
+
+
+def _dicts(found: object) -> list[dict[str, object]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -37,7 +37,7 @@ class Bot:
 
     Attributes:
         waiting: messages that no poll has brought, oldest first. brought: number of each message → of the cursor that
-            came with it. acknowledged: the largest cursor that a poll came back with.
+            came with it. acknowledged: the largest cursor that a poll came back with. handed: by the last poll.
         window: peer → messages sent since their last one. since: peer → when that was (seconds, monotonic).
         stale: its token is refused.
     """
@@ -45,8 +45,9 @@ class Bot:
     token: str
     bot_id: str
     user_id: str
-    waiting: list[dict[str, object]] = attrs.field(factory=list)
+    waiting: list[object] = attrs.field(factory=list)
     brought: dict[str, int] = attrs.field(factory=dict)
+    handed: list[dict[str, object]] = attrs.field(factory=list)
     cursor: int = 0
     acknowledged: int = 0
     arrived: asyncio.Event = attrs.field(factory=asyncio.Event)
