@@ -8,7 +8,7 @@ import json
 import pytest
 
 from hermes_hookspecs.errors import AuthFailed, RetryLater, StoreBusy
-from hermes_hookspecs.ports.platform import CONNECTED, FAILED, WAITING
+from hermes_hookspecs.ports.platform import CONNECTED, FAILED, WAITING, Sent
 
 
 def test_a_batch_and_its_cursor_are_stored_before_the_next_poll(stage, run):
@@ -180,6 +180,47 @@ def test_a_refused_login_is_asked_about_once_more_and_then_waits_for_a_person(st
     assert stage.bot.notified[:2] == ["start", "start"]
     assert 5.0 in stage.pauses
     assert stage.inlet.reports[-1][0] == FAILED
+
+
+def test_a_server_that_never_answers_is_no_success_and_one_that_answers_again_is(stage, run, monkeypatch):
+    monkeypatch.setattr("hermes_weixin.client._ADVANCE_S", 0.05)
+    alive = []
+
+    async def main():
+        stage.server.announce_ms = 50
+        async with stage.running():
+            await stage.heard("before")
+            stage.server.frozen = True
+            await stage.inlet.until(lambda: "last 2 polls" in stage.inlet.reports[-1][1])
+            stage.inlet.alive = lambda: alive.append(1)
+            await stage.inlet.until(lambda: "last 4 polls" in stage.inlet.reports[-1][1])
+            assert not alive
+            await stage.fake.stop()
+            stage.server.frozen = False
+            await stage.fake.start()
+            await stage.heard("after")
+
+    run(main())
+
+    assert alive
+    assert stage.inlet.reports[-1][0] == CONNECTED
+
+
+def test_a_send_that_is_refused_as_stale_waits_for_the_next_poll_to_decide(stage, run):
+    async def main():
+        async with stage.running():
+            await stage.heard("before")
+            stage.server.answers.append("-14")
+            for _ in range(2):  # the second is not asked of the server
+                with pytest.raises(RetryLater, match="next poll") as refused:
+                    await stage.send("answer")
+                assert refused.value.after_s <= 10
+            await stage.heard("meanwhile")
+            await stage.server.until(lambda: stage.bot.acknowledged >= 2)
+            return await stage.send("answer")
+
+    assert isinstance(run(main()), Sent)
+    assert len(stage.server.sent) == 1
 
 
 def test_a_refusal_that_a_start_cures_is_no_more_than_that(stage, run):

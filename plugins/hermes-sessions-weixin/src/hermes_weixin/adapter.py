@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import aiohttp
+import attrs
 
 from hermes_hookspecs.errors import PlatformError, Rejected, RetryLater
 from hermes_hookspecs.outbox import PartDraft
@@ -38,6 +39,22 @@ _MOST_TRIED = 1000
 _PIECE = 1 << 16
 
 
+@attrs.frozen
+class _Login:
+    """What is known of the login, and the seconds after which a send is tried again."""
+
+    reason: str = ""
+    after_s: float = 0.0
+
+    def later(self) -> RetryLater:
+        return RetryLater(self.reason, after_s=self.after_s)
+
+
+_SOUND = _Login()
+_DOUBTED = _Login("the login was refused; whether it is valid any more is seen at the next poll", 10.0)
+_REFUSED = _Login("the login is not valid any more; run: hermes weixin login", 600.0)
+
+
 class WeixinAdapter:
     """An adapter of the platform ``weixin``. For one event loop.
 
@@ -61,7 +78,7 @@ class WeixinAdapter:
         self._pacing = Pacing(setup.clock, config, pause)
         self._typing = TypingState(setup.clock)
         self._tried: dict[str, int] = {}
-        self._is_stale = False
+        self._login = _SOUND
         self._session: aiohttp.ClientSession | None = None
 
     async def run(self, inlet: Inlet) -> None:
@@ -69,7 +86,7 @@ class WeixinAdapter:
 
         :raises AuthFailed: the login is refused.
         """
-        self._is_stale = False
+        self._login = _SOUND
         session = self._open()
         receiver = Receiver(
             self._setup.account_id,
@@ -81,7 +98,7 @@ class WeixinAdapter:
             ledger=self._ledger,
             quotes=self._quotes,
             pause=self._pause,
-            on_stale=self._set_stale,
+            on_login=self._set_login,
         )
         try:
             await receiver.run(inlet)
@@ -103,8 +120,8 @@ class WeixinAdapter:
 
     async def send(self, part: DeliveryPart) -> SendResult:
         """Send one message."""
-        if self._is_stale:
-            raise RetryLater("the login is not valid any more; run: hermes weixin login", after_s=600)
+        if self._login is not _SOUND:
+            raise self._login.later()
         peer = _peer(part.target)
         if part.target.chat_type != "dm":
             raise Rejected("the bot channel has no groups")
@@ -127,8 +144,9 @@ class WeixinAdapter:
                 peer, item, client_id=f"hermes:{part.key}", context_token=self._ledger.peer(peer).token
             )
         except StaleToken:
-            self._set_stale()
-            raise RetryLater("the login is not valid any more; run: hermes weixin login", after_s=600) from None
+            # the next poll decides: some of these refusals are cured by a *start*
+            self._login = _DOUBTED
+            raise _DOUBTED.later() from None
         except Refused as error:
             return self._refused(part, peer, error)
         self._tried.pop(part.key, None)
@@ -156,7 +174,7 @@ class WeixinAdapter:
     async def typing(self, target: SessionSource, *, on: bool) -> None:
         """Show, or stop showing, that an answer is being written; nothing that fails is told."""
         peer = _peer(target)
-        if self._is_stale or (on and self._ledger.why_not(peer, self._setup.clock.now())):
+        if self._login is not _SOUND or (on and self._ledger.why_not(peer, self._setup.clock.now())):
             return
         client = self._client(self._open())
         try:
@@ -174,8 +192,8 @@ class WeixinAdapter:
 
     # --- the connection
 
-    def _set_stale(self) -> None:
-        self._is_stale = True
+    def _set_login(self, valid: bool) -> None:
+        self._login = _SOUND if valid else _REFUSED
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:

@@ -39,6 +39,8 @@ _log = getLogger(__name__)
 _HOLD_S = 35.0
 _SHORT_S, _LONG_S = 2.0, 30.0
 _LONG_AFTER = 3
+_SILENT = 2
+"""Polls without an answer from which on the account is not said to be connected: each has a connection of its own."""
 _STALE_S = 5.0
 _COURTESY_S = 2.0
 
@@ -47,7 +49,7 @@ class Receiver:
     """Polls one account until it is cancelled. For one event loop.
 
     :param bot_id: of the login; another one than before begins a cursor of its own.
-    :param pause: waits for seconds. on_stale: told that the login is refused.
+    :param pause: waits for seconds. on_login: told by each poll that comes back whether the login is valid.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class Receiver:
         ledger: Ledger,
         quotes: QuoteStore,
         pause: Callable[[float], Awaitable[None]],
-        on_stale: Callable[[], None],
+        on_login: Callable[[bool], None],
     ) -> None:
         self._account_id = account_id
         self._client = client
@@ -73,9 +75,10 @@ class Receiver:
         self._ledger = ledger
         self._quotes = quotes
         self._pause = pause
-        self._on_stale = on_stale
+        self._on_login = on_login
         self._hold_s = _HOLD_S
         self._failures = 0
+        self._silent = 0
         self._cursor = self._load_cursor()
 
     async def run(self, inlet: Inlet) -> None:
@@ -99,11 +102,20 @@ class Receiver:
             inlet.report(WAITING, str(error))
             await self._pause(_LONG_S if self._failures % _LONG_AFTER == 0 else _SHORT_S)
             return
-        self._failures = 0
+        await self._came(inlet, updates)
+
+    async def _came(self, inlet: Inlet, updates: Updates | None) -> None:
+        """Take a poll that came back; one to which nobody answered is no success."""
+        if updates is None:
+            self._silent += 1
+            if self._silent >= _SILENT:
+                inlet.report(WAITING, f"the server did not answer the last {self._silent} polls")
+            return
+        self._failures = self._silent = 0
+        self._on_login(True)
         inlet.alive()
         inlet.report(CONNECTED)
-        if updates is not None:
-            await self._take(inlet, updates)
+        await self._take(inlet, updates)
 
     async def _poll(self, inlet: Inlet) -> Updates | None:
         """Return what a poll brings. Cancelled, it waits for the poll, stores what it brings, and leaves then."""
@@ -187,16 +199,13 @@ class Receiver:
         try:
             updates = await self._poll(inlet)
         except StaleToken:
-            self._on_stale()
+            self._on_login(False)
             inlet.report(FAILED, str(error))
             raise
         except RetryLater as later:
             inlet.report(WAITING, str(later))
             return
-        inlet.alive()
-        inlet.report(CONNECTED)
-        if updates is not None:
-            await self._take(inlet, updates)
+        await self._came(inlet, updates)
 
     async def _tell(self, what: str) -> None:
         with suppress(RetryLater, StaleToken, TimeoutError):  # a courtesy
