@@ -34,11 +34,15 @@ class Strict(Keys):
         return super().build(source, policy)
 
 
-def test_a_direct_message_asks_for_its_own_workspaces_route_and_then_for_nobodys():
-    source = slack_source("T1")
+@pytest.mark.parametrize(("person", "asked_for"), [("U5", "U5"), ("", "")])
+def test_a_direct_message_asks_for_its_own_workspaces_route_and_then_for_its_persons(person, asked_for):
+    source = slack_source("T1", user_id=person)
     older = old_key(source)
 
-    assert claims_of(source, POLICY, Keys()) == (Claim(key=older, scope_id="T1"), Claim(key=older))
+    assert claims_of(source, POLICY, Keys()) == (
+        Claim(key=older, scope_id="T1"),
+        Claim(key=older, user_id=asked_for),
+    )
 
 
 @pytest.mark.parametrize("kind", ["channel", "group", "thread", "mpim", ""])

@@ -78,6 +78,41 @@ def test_s3_s4_a_direct_message_of_nobodys_workspace_is_claimed_once_by_the_firs
     assert journal(app) == [("claimed", entry.session_key, reason)]
 
 
+def test_s3_what_was_another_persons_waits_for_them_whoever_comes_first(app, old):
+    entry = old(slack(None))
+
+    first, fresh = heard(app, slack("T2", user_id="U7"))
+    theirs, went_on = heard(app, slack("T1"))
+
+    assert (first, theirs) == ([], ["alpha"])
+    assert went_on.lineage_id == entry.lineage_id != fresh.lineage_id
+    assert journal(app) == [
+        ("claimed", entry.session_key, "recorded without a scope; first asked for by 'T1'"),
+        (
+            "refused",
+            entry.session_key,
+            "recorded without a scope, for 'U5', asked for by 'U7' of 'T2'; it could be somebody else's",
+        ),
+    ]
+
+
+def test_s3_where_no_person_is_recorded_the_first_workspace_gets_it(app, old):
+    entry = old(slack(None, user_id=""))
+
+    first, went_on = heard(app, slack("T2", user_id="U7"))
+
+    assert (first, went_on.lineage_id) == (["alpha"], entry.lineage_id)
+
+
+def test_what_explain_says_of_another_persons_conversation_is_that_it_is_not_theirs(app, old):
+    old(slack(None))
+
+    lines = dict(app.explain_route(slack("T2", user_id="U7")).lines)
+
+    assert lines["not its own"].endswith("for 'U5', asked for by 'U7' of 'T2'; it could be somebody else's")
+    assert dict(app.explain_route(slack("T1")).lines)["would claim"]
+
+
 def test_s3_who_claimed_it_finds_it_again_and_nobody_of_another_workspace_does(app, old):
     entry = old(slack(None))
     heard(app, slack("T1"))
@@ -208,25 +243,35 @@ def test_a01_other_platforms_keys_and_routes_are_left_as_they_are(app, old):
 
 KINDS = st.sampled_from(["dm", "channel", "group"])
 CHATS = st.sampled_from(["X1", "X2"])
+PEOPLE = st.sampled_from(["U5", "U7"])
 # One conversation a key, as an old store held them; every message of today names its workspace.
 THERE = st.lists(
-    st.tuples(st.sampled_from(["T1", "T2", None]), KINDS, CHATS), max_size=5, unique_by=lambda place: place[1:]
+    st.tuples(st.sampled_from(["T1", "T2", None]), KINDS, CHATS, PEOPLE | st.just("")),
+    max_size=5,
+    unique_by=lambda place: (place[1:3], place[3] if place[1] != "dm" else ""),
 )
-TALK = st.lists(st.tuples(st.sampled_from(["T1", "T2", "T3"]), KINDS, CHATS), max_size=8)
+TALK = st.lists(st.tuples(st.sampled_from(["T1", "T2", "T3"]), KINDS, CHATS, PEOPLE), max_size=8)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(there=THERE, talk=TALK)
-def test_no_order_of_messages_lets_a_transcript_cross_between_workspaces(tmp_path_factory, there, talk):
+def test_no_order_of_messages_lets_a_transcript_cross_between_workspaces_or_people(tmp_path_factory, there, talk):
     options = {"storage.backend": "memory", "agent.runner": "echo"}
     home, environ = tmp_path_factory.mktemp("law"), {"HERMES_PLUGINS": "slack-scope"}
     with hermes_core.open_app(home, overrides=options, environ=environ) as app:
-        for team, kind, chat in there:
-            old_session(app, slack(team, chat_id=chat, chat_type=kind), f"{team} {kind}")
+        for team, kind, chat, person in there:
+            if person or kind == "dm":
+                old_session(app, slack(team, chat_id=chat, chat_type=kind, user_id=person), f"{team} {kind} {person}")
         owners = {}
-        for team, kind, chat in talk:
-            seen, entry = heard(app, slack(team, chat_id=chat, chat_type=kind), f"{team} {kind}")
-            owners.setdefault(entry.lineage_id, team)
-            allowed = {f"{team} {kind}"} | ({"None dm"} if kind == "dm" else set())
-            assert set(seen) <= allowed
+        for team, kind, chat, person in talk:
+            source = slack(team, chat_id=chat, chat_type=kind, user_id=person)
+            known = len(owners)
+            seen, entry = heard(app, source, f"{team} {kind} {person}")
+            is_first = owners.setdefault(entry.lineage_id, team) == team and len(owners) > known
+            for said_in, said_as, said_by in (words.split(" ") for words in seen):
+                assert said_as == kind
+                assert said_in == team or (said_in == "None" and kind == "dm")
+                assert kind == "dm" or said_by == person
+                if said_in == "None" and is_first:
+                    assert said_by in (person, "")
             assert owners[entry.lineage_id] == team or owners[entry.lineage_id] is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.operations import Claim
-from hermes_hookspecs.sessions.moves import other_scope
+from hermes_hookspecs.sessions.moves import refused_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ def fitting(route: Callable[[SessionKey], Route | None], claims: Iterable[Claim]
 
 
 def _fits(route: Route | None, claim: Claim) -> bool:
-    return route is not None and route.lineage_id is not None and route.source.scope_id == claim.scope_id
+    return route is not None and route.lineage_id is not None and claim.fits(route.source)
 
 
 def refused(
@@ -49,5 +49,5 @@ def refused(
     for key in dict.fromkeys(claim.key for claim in claims):
         old = route(key)
         if old is not None and old.lineage_id is not None:
-            found[key] = other_scope(old.source.scope_id, source.scope_id)
+            found[key] = refused_to(old.source, source, [claim for claim in claims if claim.key == key])
     return found

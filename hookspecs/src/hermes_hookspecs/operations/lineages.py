@@ -41,10 +41,17 @@ class Claim:
     Attributes:
         key: exact key of the older route.
         scope_id: the route's recorded scope must equal it; ``None`` demands that none was recorded.
+        user_id: where the route has recorded a person, it must be this one; ``""`` fits none, ``None`` anybody.
     """
 
     key: SessionKey
     scope_id: str | None = None
+    user_id: str | None = None
+
+    def fits(self, recorded: SessionSource) -> bool:
+        """Return whether a route with that source may be taken over."""
+        is_theirs = self.user_id is None or recorded.user_id is None or recorded.user_id == self.user_id
+        return recorded.scope_id == self.scope_id and is_theirs
 
 
 @attrs.frozen(kw_only=True)

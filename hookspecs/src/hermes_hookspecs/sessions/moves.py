@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from hermes_hookspecs.ids import LineageId, SessionKey
-    from hermes_hookspecs.principal import Owner
-    from hermes_hookspecs.source import KeyPolicy
+    from collections.abc import Iterable
 
-__all__ = ["CLAIMED", "MOVED", "REFUSED", "RETURNED", "RouteMove", "claimed_for", "other_scope"]
+    from hermes_hookspecs.ids import LineageId, SessionKey
+    from hermes_hookspecs.operations import Claim
+    from hermes_hookspecs.principal import Owner
+    from hermes_hookspecs.source import KeyPolicy, SessionSource
+
+__all__ = ["CLAIMED", "MOVED", "REFUSED", "RETURNED", "RouteMove", "claimed_for", "refused_to"]
 
 CLAIMED = "claimed"
 """A message of another key took the route over (:class:`~hermes_hookspecs.operations.Claim`)."""
@@ -61,8 +64,17 @@ def claimed_for(recorded: str | None, scope_id: str | None) -> str:
     return "an older key of the same place"
 
 
-def other_scope(recorded: str | None, scope_id: str | None) -> str:
-    """Return why a claim was refused. Parameters as in :func:`claimed_for`."""
-    was = "without a scope" if recorded is None else f"for {recorded!r}"
-    asked = "a message without one" if scope_id is None else repr(scope_id)
+def refused_to(recorded: SessionSource, asking: SessionSource, claims: Iterable[Claim]) -> str:
+    """Return why claims of one route were refused.
+
+    :param recorded: source of the route. asking: of the message. claims: those that ask for this route.
+    """
+    was = "without a scope" if recorded.scope_id is None else f"for {recorded.scope_id!r}"
+    if any(claim.scope_id == recorded.scope_id for claim in claims):  # then it was the person
+        was = f"{was}, for {recorded.user_id!r}"
+        asked = repr(asking.user_id) if asking.user_id is not None else "a message of nobody"
+        if asking.scope_id is not None:
+            asked = f"{asked} of {asking.scope_id!r}"
+    else:
+        asked = "a message without one" if asking.scope_id is None else repr(asking.scope_id)
     return f"recorded {was}, asked for by {asked}; it could be somebody else's"

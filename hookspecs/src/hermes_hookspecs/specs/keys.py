@@ -35,8 +35,8 @@ def hermes_legacy_claims(source: SessionSource, policy: KeyPolicy, keys: KeyBuil
 
     Called for a message or a command whose own key has no route yet; never when a new session is forced, nor where the
     key was let go, since that conversation was to end. All results are joined in order. Claims are data: the store
-    compares the recorded scope and moves the route in one transaction, so of two callers one wins. Fails closed: an
-    exception refuses the message, since a wrong claim joins two tenants.
+    compares the recorded scope and person and moves the route in one transaction, so of two callers one wins. Fails
+    closed: an exception refuses the message, since a wrong claim joins two tenants.
 
     :param source: where the message came from.
     :param policy: effective for its platform.

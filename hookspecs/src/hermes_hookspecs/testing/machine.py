@@ -106,6 +106,7 @@ class StoreMachine(DeliveryRules, ChoreRules):
         claim=keys,
         version=st.integers(1, 2),
         carry=carried,
+        whose=flags,
     )
     def enter(
         self,
@@ -118,9 +119,11 @@ class StoreMachine(DeliveryRules, ChoreRules):
         claim: SessionKey,
         version: int,
         carry: MessageDraft | None,
+        whose: bool,
     ) -> None:
-        """Follow a key, perhaps claiming another one."""
-        claims = (ops.Claim(key=claim, scope_id=source.scope_id),) if claim != key else ()
+        """Follow a key, perhaps claiming another one, of this person alone or of anybody."""
+        person = source.user_id or "" if whose else None
+        claims = (ops.Claim(key=claim, scope_id=source.scope_id, user_id=person),) if claim != key else ()
         fields = {"policy": policy, "touch": touch, "claims": claims, "key_version": version}
         self.enter_with(source=source, shared=shared, key=key, carry=carry if self.knows_records else None, **fields)
 

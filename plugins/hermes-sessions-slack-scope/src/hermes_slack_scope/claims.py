@@ -4,7 +4,8 @@ Ids of Slack are unique inside a workspace only, so a key without the workspace 
 the migration; the store compares and moves in one transaction):
 
 - recorded for this workspace: it is taken over; recorded for another one: it never is (S1, S2);
-- a direct message without a recorded workspace: the first workspace takes it over, once (S3, S4);
+- a direct message without a recorded workspace: the first workspace in which its person writes takes it over, once;
+  where no person is recorded, the first workspace does (S3, S4);
 - a channel or group without one: never, since it could be another tenant's transcript (S5).
 
 The core asks nobody when a new session is forced (S6), and of two who ask at once the store lets one win (S7).
@@ -40,4 +41,6 @@ def claims_of(source: SessionSource, policy: KeyPolicy, keys: KeyBuilder) -> tup
     if older == keys.build(source, policy):
         return ()
     recorded = Claim(key=older, scope_id=source.scope_id)
-    return (recorded, Claim(key=older)) if source.chat_type == DIRECT else (recorded,)
+    if source.chat_type != DIRECT:
+        return (recorded,)
+    return recorded, Claim(key=older, user_id=source.user_id or "")

@@ -28,7 +28,7 @@ REFUSED = "refused"
 OUT_OF_REACH = "out of reach"
 _SAID = {
     MOVES: "with the next message from there",
-    FIRST: "to the first workspace that writes there, once",
+    FIRST: "to the first workspace in which its person writes there, once",
     STAYS: "its workspace has another conversation there by now",
     REFUSED: "no workspace is recorded; it could be another tenant's",
     OUT_OF_REACH: "other settings made its key; hermes routes rekey",
@@ -50,6 +50,8 @@ class Forecast:
     @property
     def reason(self) -> str:
         """Return why, in words."""
+        if self.verdict == FIRST and self.route.source.user_id is None:
+            return "to the first workspace that writes there, once; no person is recorded"
         return _SAID[self.verdict]
 
 
@@ -108,6 +110,7 @@ def _record(one: Forecast) -> dict[str, object]:
         "session_key": one.route.key,
         "lineage_id": one.route.lineage_id,
         "scope_id": one.route.source.scope_id,
+        "user_id": one.route.source.user_id,
         "chat_type": one.route.source.chat_type,
         "verdict": one.verdict,
         "new_session_key": one.new_key,

@@ -12,7 +12,7 @@ from hermes_hookspecs.inbox import APPLIED, PENDING
 from hermes_hookspecs.jobs import RUNNING
 from hermes_hookspecs.operations import Moved
 from hermes_hookspecs.sessions import RouteMove
-from hermes_hookspecs.sessions.moves import CLAIMED, REFUSED, claimed_for, other_scope
+from hermes_hookspecs.sessions.moves import CLAIMED, REFUSED, claimed_for, refused_to
 from hermes_hookspecs.turns import ACTIVE
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def note_refusals(tables: Tables, operation: GetOrCreate) -> None:
     for key in dict.fromkeys(claim.key for claim in operation.claims):
         old = tables.routes.get(key)
         if old is not None:
-            reason = other_scope(old.source.scope_id, operation.source.scope_id)
+            asking = [claim for claim in operation.claims if claim.key == key]
+            reason = refused_to(old.source, operation.source, asking)
             _note(tables, REFUSED, key, operation, new_key=operation.key, reason=reason)
 
 

@@ -65,7 +65,7 @@ def _hit(
 def _claim(tables: Tables, operation: GetOrCreate) -> SessionEntry | None:
     for claim in operation.claims:
         old = tables.routes.get(claim.key)
-        if old is None or old.lineage_id is None or old.source.scope_id != claim.scope_id:
+        if old is None or old.lineage_id is None or not claim.fits(old.source):
             continue
         note_claim(tables, operation, claim, old.lineage_id)
         del tables.routes[claim.key]

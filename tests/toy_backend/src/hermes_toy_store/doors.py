@@ -33,7 +33,7 @@ def get_or_create(book: Book, op: ops.GetOrCreate) -> SessionEntry:
         return _hit(book, op, current)
     for claim in () if op.force_new else op.claims:
         old = book.routes.get(claim.key)
-        if old is not None and old.lineage_id is not None and old.source.scope_id == claim.scope_id:
+        if old is not None and old.lineage_id is not None and claim.fits(old.source):
             del book.routes[claim.key]
             if claim.scope_id is None and op.source.scope_id is not None:
                 _fill_scope(book, book.lineages[old.lineage_id], op)

@@ -130,6 +130,37 @@ class MoveTests(StoreFixtures):
         assert (line.kind, line.key, line.new_key) == (REFUSED, OTHER_KEY, KEY)
         assert line.reason == "recorded for 'T1', asked for by 'T2'; it could be somebody else's"
 
+    def test_a_claim_for_a_person_takes_over_what_was_theirs_or_nobodys(self, store: Store, scene: Scene) -> None:
+        theirs, nobodys = source_at(user="ou_5"), attrs.evolve(source_at("oc_2"), user_id=None)
+        old = [scene.enter(key_of("5"), theirs), scene.enter(key_of("none"), nobodys)]
+        asking = source_at(scope_id="T1", user="ou_5")
+
+        for number, claimed in enumerate(("5", "none")):
+            entry = scene.enter(key_of(f"new-{number}"), asking, claims=(Claim(key=key_of(claimed), user_id="ou_5"),))
+            assert (entry.lineage_id, entry.claimed) == (old[number].lineage_id, key_of(claimed))
+
+        assert [line.kind for line in store.route_moves()] == [CLAIMED] * 2
+
+    def test_a_claim_for_somebody_else_or_for_nobody_is_refused_and_leaves_it_to_its_person(
+        self, store: Store, scene: Scene
+    ) -> None:
+        old = scene.enter(OTHER_KEY, source_at(user="ou_5"))
+        other = source_at(scope_id="T2", user="ou_7")
+        nobody = attrs.evolve(other, user_id=None)
+
+        first = scene.enter(key_of("2"), other, claims=(Claim(key=OTHER_KEY, user_id="ou_7"),))
+        second = scene.enter(key_of("3"), nobody, claims=(Claim(key=OTHER_KEY, user_id=""),))
+        theirs = source_at(scope_id="T1", user="ou_5")
+        granted = scene.enter(key_of("1"), theirs, claims=(Claim(key=OTHER_KEY, user_id="ou_5"),))
+
+        assert granted.lineage_id == old.lineage_id
+        assert old.lineage_id not in (first.lineage_id, second.lineage_id)
+        why = "recorded without a scope, for 'ou_5', asked for by {} of 'T2'; it could be somebody else's"
+        assert [(line.kind, line.reason) for line in reversed(store.route_moves())][:2] == [
+            (REFUSED, why.format("'ou_7'")),
+            (REFUSED, why.format("a message of nobody")),
+        ]
+
     def test_a_claim_that_is_granted_refuses_nothing(self, store: Store, scene: Scene) -> None:
         scene.enter(OTHER_KEY)
 

@@ -26,7 +26,6 @@ __all__ = ["get_or_create", "lead"]
 
 TOUCH = "UPDATE lineages SET last_activity = max(last_activity, ?) WHERE id = ?"
 TOUCH_ROUTE = "UPDATE routes SET updated_at = ? WHERE key = ?"
-CLAIMABLE = "SELECT lineage_id FROM routes WHERE key = ? AND lineage_id IS NOT NULL AND scope_id IS ?"
 REMOVE_ROUTE = "DELETE FROM routes WHERE key = ?"
 KNOWN = "SELECT lineage_id FROM sessions WHERE id = ?"
 ADOPT = """
@@ -100,17 +99,16 @@ def _entry(tx: Transaction, key: SessionKey, lineage_id: LineageId) -> SessionEn
 
 def _claim(tx: Transaction, operation: GetOrCreate) -> SessionEntry | None:
     for claim in operation.claims:
-        old = tx.one(CLAIMABLE, (claim.key, claim.scope_id))
-        if old is None:
+        old = route(tx, claim.key)
+        if old is None or old.lineage_id is None or not claim.fits(old.source):
             continue
-        (lineage_id,) = cast("tuple[LineageId]", old)  # the column of CLAIMABLE
         from hermes_core.storage.sqlite.handlers.moves import note_claim
 
-        note_claim(tx, operation, claim, lineage_id)
+        note_claim(tx, operation, claim, old.lineage_id)
         tx.run(REMOVE_ROUTE, (claim.key,))
-        lead(tx, operation, lineage_id)
-        tx.run(FOLLOW, (lineage_id, claim.key))
-        return attrs.evolve(_hit(tx, operation, lineage_id), claimed=claim.key)
+        lead(tx, operation, old.lineage_id)
+        tx.run(FOLLOW, (old.lineage_id, claim.key))
+        return attrs.evolve(_hit(tx, operation, old.lineage_id), claimed=claim.key)
     return None
 
 

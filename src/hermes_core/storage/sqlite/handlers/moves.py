@@ -13,7 +13,7 @@ from hermes_core.storage.sqlite.queries.routes import route
 from hermes_core.storage.sqlite.rows import read_owner, read_source, source_text
 from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.operations import Moved
-from hermes_hookspecs.sessions.moves import CLAIMED, REFUSED, claimed_for, other_scope
+from hermes_hookspecs.sessions.moves import CLAIMED, REFUSED, claimed_for, refused_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +83,8 @@ def note_refusals(tx: Transaction, operation: GetOrCreate) -> None:
     for key in dict.fromkeys(claim.key for claim in operation.claims):
         old = route(tx, key)
         if old is not None and old.lineage_id is not None:
-            reason = other_scope(old.source.scope_id, operation.source.scope_id)
+            asking = [claim for claim in operation.claims if claim.key == key]
+            reason = refused_to(old.source, operation.source, asking)
             tx.run(NOTE, (REFUSED, None, operation.key, operation.now, reason, key))
 
 
