@@ -19,7 +19,8 @@ from hermes_hookspecs.inbox import MessageEvent
 from hermes_hookspecs.operations import BindRoute, GetOrCreate
 from hermes_hookspecs.ports.platform import ServedEntrance
 from hermes_hookspecs.principal import operator, owner_of
-from hermes_hookspecs.source import Entrance, SessionSource
+from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
+from hermes_hookspecs.testing.clock import FakeClock
 from hermes_hookspecs.testing.platform import RecordingSender
 
 ALL = operator()
@@ -268,10 +269,10 @@ def test_keys_of_an_older_grammar_move_to_those_of_this_one(app):
     assert app.ask("hello", source).entry.lineage_id == entry.lineage_id
 
 
-def old_route(app, source):
-    """Make a session as a builder made it that knew no scopes."""
+def old_route(app, source, policy=None):
+    """Make a session as a builder made it that knew no scopes, or under another policy."""
     builder, now = LabelledKeyBuilder(scoped=frozenset()), app.clock.now()
-    policy = app.desk.policy(source)
+    policy = policy or app.desk.policy(source)
     return app.store.apply(
         GetOrCreate(
             key=builder.build(source, policy),
@@ -327,3 +328,20 @@ def test_nobody_comes_into_a_session_that_is_not_theirs_and_undo_restores_all(tm
         if moved.moves:
             assert new.rekeying.undo().left == ()
         assert (old.store.routes(), old.store.summaries(ALL)) == there
+
+
+def test_what_became_of_routes_is_forgotten_when_it_is_old_enough(profile):
+    clock = FakeClock()
+    app = profile(ROOMS | {"routing.journal_keep_days": 10}, clock=clock)
+    old_route(app, said("ou_1"), KeyPolicy())
+    app.rekeying.apply()
+    clock.advance(9 * 86_400)
+
+    kept = (app.maintain(), app.rekeying.history())[1]
+    clock.advance(2 * 86_400)
+    swept = app.maintain().swept
+
+    assert [line.kind for line in kept] == ["moved"]
+    assert swept >= 1
+    assert app.rekeying.history() == ()
+    assert app.store.routes()[0].lineage_id == kept[0].lineage_id

@@ -103,10 +103,11 @@ def _sweep(store: Store, clock: Clock, settings: Settings) -> tuple[int, bool]:
         outbox_before=now - int(settings.outbox.keep_days * _DAY_MS),
         records_before=now - int(settings.agent.audit_keep_days * _DAY_MS),
         changes_before=now - CHANGES_KEPT_DAYS * _DAY_MS,
+        moves_before=now - int(settings.routing.journal_keep_days * _DAY_MS),
     )
     for _ in range(MOST_SWEEPS):
         swept = store.apply(operation)
-        removed += swept.inbox + swept.outbox + swept.state + swept.records + swept.changes
+        removed += swept.inbox + swept.outbox + swept.state + swept.records + swept.changes + swept.moves
         if not swept.more:
             return removed, False
     return removed, True

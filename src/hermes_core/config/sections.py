@@ -95,10 +95,14 @@ class StorageSettings:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class RoutingSettings:
-    """``[routing]``: whether members of a group, or of a thread, have sessions of their own."""
+    """``[routing]``: whether members of a group, or of a thread, have sessions of their own.
+
+    ``journal_keep_days``: how long it is known what became of a route; what is older cannot be undone.
+    """
 
     group_sessions_per_user: bool = switch(default=True)
     thread_sessions_per_user: bool = switch(default=False)
+    journal_keep_days: float = number(365.0, 0.01, 36500)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

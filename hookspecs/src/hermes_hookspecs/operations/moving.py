@@ -61,6 +61,7 @@ class MoveRoutes(Operation[Moved]):
     afterwards; what has ended keeps the old one. A title that its new owner has already gets a number.
 
     Repetition: a move that the journal has under the same batch, kind and key is not made again; its line is returned.
+    A line that was swept is not known any more, and a batch is undone as far as the journal has it.
 
     Attributes:
         batch: names what is applied, and undone, together. kind: ``moved``, or ``returned`` for what is undone.

@@ -47,6 +47,7 @@ class Swept:
     state: int = 0
     records: int = 0
     changes: int = 0
+    moves: int = 0
     more: bool = False
 
 
@@ -58,7 +59,8 @@ class Sweep(Operation[Swept]):
     deliveries that were sent, failed or dropped before ``outbox_before``, with their parts; plugins' state that has
     expired; what tools did, requests for approval that nobody can answer any more and jobs that have ended, from before
     ``records_before``; changes of the feed from before ``changes_before``, oldest first, up to the first that something
-    inside the store still waits for.
+    inside the store still waits for; lines of the journal of routes, oldest first, up to the first of ``moves_before``
+    or later.
 
     Attributes:
         limit: most rows of each kind; a bounded step of a longer sweep.
@@ -69,4 +71,5 @@ class Sweep(Operation[Swept]):
     outbox_before: int
     records_before: int = 0
     changes_before: int = 0
+    moves_before: int = 0
     limit: int = 500

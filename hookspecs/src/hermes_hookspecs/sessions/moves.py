@@ -28,7 +28,7 @@ RETURNED = "returned"
 
 @attrs.frozen(kw_only=True)
 class RouteMove:
-    """One line of the journal. Lines are added, and go with their lineage; none is changed.
+    """One line of the journal. Lines are added, and go with their lineage, or when they are old; none is changed.
 
     Attributes:
         id: grows with every line. kind: one of the words above. at: UTC milliseconds.

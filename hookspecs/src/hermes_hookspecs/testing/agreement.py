@@ -39,6 +39,7 @@ class Known:
 
     Attributes:
         now: the machine's time, UTC milliseconds.
+        records: whether the stores keep a journal of routes.
         looks: how often everything was read so far; chooses whose eyes are used next beside the operator's.
     """
 
@@ -52,6 +53,7 @@ class Known:
     delivery_keys: Sequence[str] = ("d1", "d2")
     entrances: Sequence[Entrance] = ()
     namespace: str = "p"
+    records: bool = True
     now: int = 1_700_000_000_000
     looks: int = 0
 
@@ -154,6 +156,8 @@ class Side:
     def _numbered(self, value: object) -> object:
         fields = self._fields(value)
         kind = type(value).__name__
+        if kind == "RouteMove":
+            fields["id"] = 0  # lines are never named; in what order they were written the journal shows
         if kind in {"InboxItem", "AcceptResult"}:
             fields["id"] = self._inbox_place(getattr(value, "id"))  # noqa: B009 (two kinds of value have it)
         if kind == "Session":
@@ -208,6 +212,7 @@ class Side:
         reads["outbox"] = self._outbox_reads(known)
         reads["leases"] = sorted(self.store.leases(), key=lambda lease: (lease.acquired_at or 0, lease.lineage_id))
         reads["routes"] = (self.store.routes(), self.store.routes(limit=1))
+        reads["journal"] = self._journal() if known.records else ()
         reads["stats"] = attrs.evolve(self.store.stats(), size=None)
         reads["states"] = (
             self.store.states(known.namespace, now=known.now),
@@ -277,6 +282,13 @@ class Side:
             [store.lineages_by_title(title, principal) for title in known.titles],
             [store.scan([needle], principal, limit=5) for needle in known.needles],
         )
+
+    def _journal(self) -> object:
+        """Return the lines of the journal, newest first, without their numbers."""
+        lines = self.store.route_moves(limit=None)
+        ids = [line.id for line in lines]
+        assert ids == sorted(set(ids), reverse=True), "the journal is not read newest first"
+        return [attrs.evolve(line, id=0) for line in lines]
 
     def _feed(self) -> Sequence[Change]:
         changes: list[Change] = []

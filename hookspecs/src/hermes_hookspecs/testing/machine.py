@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -24,22 +24,21 @@ from hypothesis.stateful import initialize, precondition, rule
 from hermes_hookspecs import operations as ops
 from hermes_hookspecs.ids import SessionId
 from hermes_hookspecs.messages import KIND_RECOVERY, USER, MessageDraft
-from hermes_hookspecs.source import KeyPolicy, SessionSource
+from hermes_hookspecs.source import SessionSource
 from hermes_hookspecs.testing.agreement import without_interruption
 from hermes_hookspecs.testing.chores import ChoreRules
 from hermes_hookspecs.testing.deliveries import DeliveryRules
-from hermes_hookspecs.testing.scene import ALL, key_of
+from hermes_hookspecs.testing.routing import RouteRules
+from hermes_hookspecs.testing.scene import ALL
 from hermes_hookspecs.testing.strategies import (
     agains,
     answers,
-    carried,
     flags,
     holders,
     keys,
     maybe_flags,
     numbers,
     places,
-    policies,
     row_lists,
     sources,
     texts,
@@ -76,14 +75,11 @@ def machine_settings(*, examples: int = 25, steps: int = 30, shrink: bool = Fals
     )
 
 
-class StoreMachine(DeliveryRules, ChoreRules):
+class StoreMachine(DeliveryRules, ChoreRules, RouteRules):
     """Random operations on two stores; after each step every read of the port must agree.
 
     A subclass gives :meth:`new_store` and :meth:`new_oracle`: fresh, empty stores.
     """
-
-    knows_records: ClassVar[bool] = True
-    """Whether both do what :class:`~hermes_hookspecs.testing.storage.RecordsSuite` asks."""
 
     @initialize(key=keys, source=sources, shared=flags)
     def open(self, *, key: SessionKey, source: SessionSource, shared: bool) -> None:
@@ -95,102 +91,6 @@ class StoreMachine(DeliveryRules, ChoreRules):
     def time_passes(self, *, milliseconds: int) -> None:
         """Let time pass, or somebody set the clock back."""
         self.known.now += milliseconds
-
-    # routes
-    @rule(
-        key=keys,
-        source=sources,
-        shared=flags,
-        policy=policies,
-        touch=flags,
-        claim=keys,
-        version=st.integers(1, 2),
-        carry=carried,
-        whose=flags,
-    )
-    def enter(
-        self,
-        *,
-        key: SessionKey,
-        source: SessionSource,
-        shared: bool,
-        policy: KeyPolicy,
-        touch: bool,
-        claim: SessionKey,
-        version: int,
-        carry: MessageDraft | None,
-        whose: bool,
-    ) -> None:
-        """Follow a key, perhaps claiming another one, of this person alone or of anybody."""
-        person = source.user_id or "" if whose else None
-        claims = (ops.Claim(key=claim, scope_id=source.scope_id, user_id=person),) if claim != key else ()
-        fields = {"policy": policy, "touch": touch, "claims": claims, "key_version": version}
-        self.enter_with(source=source, shared=shared, key=key, carry=carry if self.knows_records else None, **fields)
-
-    @rule(key=keys, source=sources, number=numbers, is_current=flags)
-    def enter_anew(self, *, key: SessionKey, source: SessionSource, number: int, is_current: bool) -> None:
-        """Force a new session behind a key."""
-        route = self.oracle.route(key)
-        current = None if route is None else route.lineage_id
-        observed = current if is_current else self.some_lineage(number)
-        self.enter_with(key=key, source=source, force_new=True, observed=observed)
-
-    @rule(source=sources)
-    def enter_unbound(self, *, source: SessionSource) -> None:
-        """Make a session without a route."""
-        self.enter_with(key=key_of("unbound"), source=source, bind=False)
-
-    @rule(key=keys, source=sources, number=numbers, check=maybe_flags, carry=flags, control=st.none() | numbers)
-    def bind(
-        self,
-        *,
-        key: SessionKey,
-        source: SessionSource,
-        number: int,
-        check: bool | None,
-        carry: bool,
-        control: int | None,
-    ) -> None:
-        """Lead a key to a lineage; ``check`` is true for what it leads to, false for something else."""
-        target = self.some_lineage(number)
-        if self.oracle.lineage(target, ALL) is None:
-            check = None  # which of two refusals comes first is nobody's business
-        expected = self.expected_of(key, check=check)
-        self.run(
-            lambda side: ops.BindRoute(
-                key=key,
-                key_version=1,
-                source=source,
-                policy=KeyPolicy(),
-                lineage_id=target,
-                now=self.now,
-                check=check is not None,
-                expected=expected,
-                carry=carry,
-                control_id=None if control is None else side.inbox_id(control),
-            )
-        )
-
-    @rule(key=keys, title=st.none() | titles, check=maybe_flags, control=st.none() | numbers)
-    def release(self, *, key: SessionKey, title: str | None, check: bool | None, control: int | None) -> None:
-        """Let a key lead nowhere."""
-        expected = self.expected_of(key, check=check)
-        self.run(
-            lambda side: ops.ReleaseRoute(
-                key=key,
-                now=self.now,
-                reason="session_reset",
-                title=title,
-                check=check is not None,
-                expected=expected,
-                control_id=None if control is None else side.inbox_id(control),
-            )
-        )
-
-    @rule(key=keys)
-    def forget(self, *, key: SessionKey) -> None:
-        """Remove a route."""
-        self.run(lambda _side: ops.ForgetRoute(key=key, now=self.now))
 
     # lineages
     @rule(number=numbers, title=st.none() | titles, origin=st.sampled_from(["user", "auto"]), of_tip=maybe_flags)

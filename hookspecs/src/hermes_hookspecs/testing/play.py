@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 from hypothesis.stateful import RuleBasedStateMachine, invariant
@@ -34,9 +34,19 @@ __all__ = ["Play"]
 class Play(RuleBasedStateMachine):
     """Two stores that get the same operations; after each step every read of the port must agree."""
 
+    knows_records: ClassVar[bool] = True
+    """Whether both do what :class:`~hermes_hookspecs.testing.storage.RecordsSuite` asks."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.known = Known(keys=KEYS, users=USERS, titles=TITLES, needles=("log", "日志", "\x00"), entrances=ENTRANCES)
+        self.known = Known(
+            keys=KEYS,
+            users=USERS,
+            titles=TITLES,
+            needles=("log", "日志", "\x00"),
+            entrances=ENTRANCES,
+            records=self.knows_records,
+        )
         self.sides = (Side(self.new_store()), Side(self.new_oracle()))
         self.fences: list[Fence] = []
         self.last: Callable[[Side], ops.Operation[object]] | None = None

@@ -54,8 +54,16 @@ def sweep(tables: Tables, operation: Sweep) -> Swept:
     state = _sweep_state(tables, operation)
     records = _sweep_records(tables, operation)
     changes = _sweep_changes(tables, operation)
-    more = operation.limit in {inbox, outbox, state, changes, *records}
-    return Swept(inbox=inbox, outbox=outbox, state=state, records=sum(records), changes=changes, more=more)
+    moves = _sweep_moves(tables, operation)
+    return Swept(
+        inbox=inbox,
+        outbox=outbox,
+        state=state,
+        records=sum(records),
+        changes=changes,
+        moves=moves,
+        more=operation.limit in {inbox, outbox, state, changes, moves, *records},
+    )
 
 
 def _sweep_inbox(tables: Tables, operation: Sweep) -> int:
@@ -114,6 +122,12 @@ def _sweep_changes(tables: Tables, operation: Sweep) -> int:
     old = list(takewhile(lambda change: change.at < operation.changes_before, tables.feed[: operation.limit]))
     tables.feed = tables.feed[len(old) :]
     tables.feed_begin += len(old)
+    return len(old)
+
+
+def _sweep_moves(tables: Tables, operation: Sweep) -> int:
+    old = list(takewhile(lambda move: move.at < operation.moves_before, tables.moves[: operation.limit]))
+    tables.moves = tables.moves[len(old) :]
     return len(old)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,6 +21,7 @@ from hermes_hookspecs.operations import (
     Rekey,
     Rename,
     StartJob,
+    Sweep,
 )
 from hermes_hookspecs.principal import owner_of, room_of
 from hermes_hookspecs.sessions.moves import CLAIMED, MOVED, REFUSED, RETURNED
@@ -329,6 +331,26 @@ class MoveTests(StoreFixtures):
         ids = [line.id for line in store.route_moves()]
         assert [line.lineage_id for line in store.route_moves()] == [two.lineage_id] * 2
         assert ids == sorted(ids, reverse=True)
+
+    def test_old_lines_go_oldest_first_a_bounded_number_at_a_time(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        places = [KEY, *map(key_of, "vwxyz")]
+        for number, (old, new) in enumerate(itertools.pairwise(places)):
+            _move(scene, _moving(entry, new, key=old), batch=f"B{number}")
+            scene.clock.advance(10)
+        half = scene.now - 25_000
+
+        first = scene.run(Sweep(now=scene.now, inbox_before=0, outbox_before=0, moves_before=half, limit=2))
+        left = [line.batch for line in store.route_moves()]
+        second = scene.run(Sweep(now=scene.now, inbox_before=0, outbox_before=0, moves_before=half, limit=2))
+        none = scene.run(Sweep(now=scene.now, inbox_before=0, outbox_before=0))
+
+        assert (first.moves, first.more, left) == (2, True, ["B4", "B3", "B2"])
+        assert (second.moves, second.more, none.moves) == (1, False, 0)
+        assert [line.batch for line in store.route_moves()] == ["B4", "B3"]
+        route = store.route(places[-1])
+        assert route is not None
+        assert route.lineage_id == entry.lineage_id
 
     def test_of_those_who_claim_at_once_one_wins(self, store: Store, scene: Scene) -> None:
         old = scene.enter(OTHER_KEY)

@@ -60,6 +60,8 @@ NO_LIMIT = (1 << 63) - 1
 WAITING = "SELECT min(watermark) FROM plugin_schema"
 PLUGINS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'plugin_schema'"
 OLD_CHANGES = "SELECT id, kind, lineage_no, at FROM changes WHERE id <= ? ORDER BY id LIMIT ?"
+OLD_MOVES = "SELECT id, at FROM route_moves ORDER BY id LIMIT ?"
+REMOVE_MOVES = "DELETE FROM route_moves WHERE id <= ?"
 REMOVE_CHANGES = "DELETE FROM changes WHERE id <= ?"
 # A deletion is the last change of a lineage: with it nothing is left that its name is needed for.
 FORGET_NAME = "DELETE FROM erased WHERE lineage_no = ?"
@@ -76,8 +78,16 @@ def sweep(operation: Sweep) -> Callable[[Transaction], Swept]:
         tx.run_many(REMOVE_STATE, expired)
         records = [tx.run(statement, (operation.records_before, limit)) for statement in OLD_RECORDS]
         changes = _sweep_changes(tx, operation.changes_before, limit)
-        more = max(inbox, outbox, len(expired), changes, *records) >= limit
-        return Swept(inbox=inbox, outbox=outbox, state=len(expired), records=sum(records), changes=changes, more=more)
+        moves = _sweep_moves(tx, operation.moves_before, limit)
+        return Swept(
+            inbox=inbox,
+            outbox=outbox,
+            state=len(expired),
+            records=sum(records),
+            changes=changes,
+            moves=moves,
+            more=max(inbox, outbox, len(expired), changes, moves, *records) >= limit,
+        )
 
     return work
 
@@ -105,4 +115,12 @@ def _sweep_changes(tx: Transaction, before: int, limit: int) -> int:
     if old:
         tx.run(REMOVE_CHANGES, (old[-1][0],))
         tx.run_many(FORGET_NAME, [(lineage_no,) for _, kind, lineage_no, _ in old if kind == "delete-lineage"])
+    return len(old)
+
+
+def _sweep_moves(tx: Transaction, before: int, limit: int) -> int:
+    rows = cast("list[tuple[int, int]]", tx.all(OLD_MOVES, (limit,)))  # columns of OLD_MOVES
+    old = list(takewhile(lambda row: row[1] < before, rows))
+    if old:
+        tx.run(REMOVE_MOVES, (old[-1][0],))
     return len(old)
