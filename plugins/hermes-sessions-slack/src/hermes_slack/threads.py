@@ -41,14 +41,18 @@ def key_parts(source: SessionSource) -> tuple[str, str, str] | None:
 
 
 class ThreadBook:
-    """The threads of one account. For one event loop; reads the store once a thread."""
+    """The threads of one account. For one event loop.
+
+    Only what cannot be taken back is kept in memory: what is not known here may be known in the store by now, because
+    another process wrote it.
+    """
 
     def __init__(self, account_id: str, state: StateReader, clock: Clock, config: SlackConfig) -> None:
         self._account = encode_text(account_id)
         self._state = state
         self._clock = clock
         self._config = config
-        self._ours: dict[tuple[str, str, str], bool] = {}
+        self._ours: set[tuple[str, str, str]] = set()
         self._seen: dict[tuple[str, str, str], str] = {}
 
     def is_ours(self, source: SessionSource) -> bool:
@@ -56,22 +60,22 @@ class ThreadBook:
         thread = key_parts(source)
         if thread is None:
             return False
-        if thread not in self._ours:
-            self._keep(thread, self._state.get(self._key("ours", thread)) is not None)
-        return self._ours[thread]
+        if thread not in self._ours and self._state.get(self._key("ours", thread)) is not None:
+            self._keep(thread)
+        return thread in self._ours
 
     def taken(self, source: SessionSource) -> None:
         """Note that a message which was meant for us was taken: an answer in its thread is on the way."""
         thread = key_parts(source)
         if thread is not None:
-            self._keep(thread, True)
+            self._keep(thread)
 
     def wrote(self, source: SessionSource) -> tuple[StateUpdate, ...]:
         """Return what to remember when something was posted into a thread."""
         thread = key_parts(source)
         if thread is None:
             return ()
-        self._keep(thread, True)
+        self._keep(thread)
         return (self._update("ours", thread, {}),)
 
     def seen(self, source: SessionSource) -> str:
@@ -79,11 +83,10 @@ class ThreadBook:
         thread = key_parts(source)
         if thread is None:
             return ""
-        if thread in self._seen:
-            return self._seen[thread]
         entry = self._state.get(self._key("seen", thread))
         found = json.loads(entry.value) if entry is not None else {}
-        return text(found, "ts") if isinstance(found, dict) else ""
+        stored = text(found, "ts") if isinstance(found, dict) else ""
+        return max(stored, self._seen.get(thread, ""), key=order)
 
     def saw(self, source: SessionSource) -> tuple[StateUpdate, ...]:
         """Return what to remember when a message of a thread goes into its session."""
@@ -95,10 +98,10 @@ class ThreadBook:
         self._seen[thread] = source.message_id
         return (self._update("seen", thread, {"ts": source.message_id}),)
 
-    def _keep(self, thread: tuple[str, str, str], ours: bool) -> None:
+    def _keep(self, thread: tuple[str, str, str]) -> None:
         if len(self._ours) >= _MOST:
             self._ours.clear()  # what was written is in the store
-        self._ours[thread] = ours
+        self._ours.add(thread)
 
     def _key(self, kind: str, thread: tuple[str, str, str]) -> str:
         return "/".join([self._account, kind, *map(encode_text, thread)])
