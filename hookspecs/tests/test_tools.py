@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_hookspecs.messages import MessageDraft, ToolCall
+from hermes_hookspecs.messages import MessageDraft, ToolCall, may_have_begun
 from hermes_hookspecs.parameters import ArgumentFault, shape_of
 from hermes_hookspecs.ports.agent import TurnContext
 from hermes_hookspecs.testing.agents import FakeTool
@@ -486,6 +486,18 @@ def test_ids_are_unique_within_the_turn_and_effects_are_those_of_the_tools():
     assert len({one.id for one in (*first, *second)}) == 4
     assert first[0].id == "c"
     assert [one.effect for one in (*first, *second)] == ["read", "write", "read", "read"]
+
+
+def test_a_row_that_only_reads_has_no_order_and_any_other_has_one():
+    box = Toolbox(a_turn([FakeTool("look"), FakeTool("send", effect="write")]))
+
+    together = box.calls([asked("look"), asked("look"), asked("nowhere")])
+    in_order = box.calls([asked("look"), asked("send"), asked("look")])
+
+    assert {one.in_order for one in together} == {False}
+    assert {one.in_order for one in in_order} == {True}
+    assert may_have_begun(together) == together
+    assert may_have_begun(in_order) == in_order[:1]
 
 
 def test_ids_of_the_context_are_not_used_again():

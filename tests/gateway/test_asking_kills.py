@@ -11,7 +11,7 @@ import pytest
 
 from hermes_hookspecs.errors import ApprovalNotFound
 from hermes_hookspecs.jobs import LOST
-from hermes_hookspecs.messages import NOT_APPROVED_RESULT, ToolCall
+from hermes_hookspecs.messages import NOT_APPROVED_RESULT, NOT_BEGUN_RESULT, ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, ToolResult
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import SessionSource
@@ -49,10 +49,11 @@ def remove(path: str) -> str:
 
 class Remover:
     name, model = "remover", None
+    times = 1
 
     async def run(self, turn):
         box = Toolbox(turn, {"remove": remove})
-        calls = box.calls([AskedCall(name="remove", arguments='{"path": "/x"}')])
+        calls = box.calls([AskedCall(name="remove", arguments='{"path": "/x"}')] * self.times)
         yield AssistantStep(tool_calls=calls)
         async for result in box.run(calls):
             yield result
@@ -173,6 +174,24 @@ def test_a_request_of_a_killed_process_is_closed_its_call_did_not_run_and_the_me
     assert house.app.oversight.approvals(house.source()) == ()
     (row,) = house.app.oversight.audit(operator())
     assert (row.entry.outcome, row.entry.approval_id) == ("refused", request.id)
+    assert not removed.exists()
+
+
+def test_calls_behind_the_one_that_a_person_is_asked_for_did_not_begin_and_the_message_is_tried_again(
+    house, start, removed
+):
+    house.say("remove it")
+    process = start("Remover.times = 3\nwork(Remover())\n")
+    asked(house)
+    kill(process)
+
+    house.work(ScriptedAgent(recite()))
+
+    assert house.turns() == [("interrupted", 1), ("done", 2)]
+    told = [NOT_APPROVED_RESULT, NOT_BEGUN_RESULT, NOT_BEGUN_RESULT]
+    assert contents(house.app, house.lineage(), "tool") == told
+    audited = [(row.entry.outcome, row.entry.result) for row in house.app.oversight.audit(operator())]
+    assert audited == [("refused", text) for text in reversed(told)]
     assert not removed.exists()
 
 

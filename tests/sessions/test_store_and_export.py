@@ -76,7 +76,9 @@ def test_an_export_has_the_names_that_people_know_and_names_the_entrance_of_each
     rows = data["messages"]
     assert [row["entrance"] for row in rows] == ["feishu"] * 4 + ["cli/default/pts-1"] * 2
     assert [row["session_key"] for row in rows[3:5]] == [entry.session_key, app.session_key(TERMINAL)]
-    assert rows[1]["tool_calls"] == [{"id": "a", "name": "look", "arguments": '{"x": 1}', "effect": "read"}]
+    assert rows[1]["tool_calls"] == [
+        {"id": "a", "name": "look", "arguments": '{"x": 1}', "effect": "read", "in_order": False}
+    ]
     assert (rows[2]["tool_call_id"], rows[2]["tool_name"]) == ("a", "look")
     assert (rows[3]["finish_reason"], rows[3]["reasoning"], rows[1]["token_count"]) == ("stop", "hm", 5)
     assert rows[0]["user_id"] == "ou_1"

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_hookspecs.errors import IllegalMessage, InboxOverflow, SessionNotFound
 from hermes_hookspecs.markers import hookimpl
-from hermes_hookspecs.messages import INTERRUPTED_RESULT, ToolCall
+from hermes_hookspecs.messages import INTERRUPTED_RESULT, NOT_BEGUN_RESULT, ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult, UsageReport
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.turns import Usage
@@ -93,6 +93,22 @@ def test_a_call_that_is_never_answered_gets_a_synthetic_result_at_the_end(bench)
     result = asyncio.run(work.ask("go", agent))
 
     assert work.rows(result.entry)[-2:] == [("tool", INTERRUPTED_RESULT), ("assistant", "never mind")]
+
+
+def test_a_call_that_waited_for_one_before_it_is_told_as_not_begun(bench):
+    work = bench()
+
+    async def agent(turn):
+        step = calling("a", "b", "c")
+        in_order = tuple(attrs.evolve(call, in_order=True) for call in step.tool_calls)
+        yield attrs.evolve(step, tool_calls=in_order)
+        yield ToolResult(call_id="a", name="tool-a", content="done")
+        yield AssistantStep(content="never mind")
+
+    result = asyncio.run(work.ask("go", agent))
+
+    told = [content for role, content in work.rows(result.entry) if role == "tool"]
+    assert told == ["done", INTERRUPTED_RESULT, NOT_BEGUN_RESULT]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hermes_hookspecs.ids import InboxId, LineageId, MessageId, SessionId, TurnId
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "KIND_RECOVERY",
     "KIND_SUMMARY",
     "NOT_APPROVED_RESULT",
+    "NOT_BEGUN_RESULT",
     "ROLES",
     "SYSTEM",
     "TOOL",
@@ -28,6 +31,7 @@ __all__ = [
     "MessageDraft",
     "ToolCall",
     "closing_text",
+    "may_have_begun",
     "preview_of",
 ]
 
@@ -52,6 +56,8 @@ INTERRUPTED_RESULT = "[interrupted, outcome unknown]"
 """Content of a synthetic result."""
 NOT_APPROVED_RESULT = "[not approved, did not run]"
 """Content of a synthetic result of a call that was asked for and that nobody had approved when its turn ended."""
+NOT_BEGUN_RESULT = "[not begun, did not run]"
+"""Content of a synthetic result of a call that still waited for the result of one before it when its turn ended."""
 
 
 def closing_text(outcome: str, reason: str) -> str:
@@ -101,12 +107,22 @@ class ToolCall:
         id: unique within its turn; its result names it.
         arguments: JSON text exactly as the model wrote it, legal or not.
         effect: ``read``, ``idempotent`` or ``write``: what a repetition would do.
+        in_order: it begins only when every call before it in its row has a result that is stored.
     """
 
     id: str
     name: str
     arguments: str = "{}"
     effect: str = "write"
+    in_order: bool = False
+
+
+def may_have_begun(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """Return which of the calls of a row that have no result may have begun, in order.
+
+    :param calls: all of the row that have no result, in order.
+    """
+    return tuple(call for place, call in enumerate(calls) if not (place and call.in_order))
 
 
 @attrs.frozen(kw_only=True)

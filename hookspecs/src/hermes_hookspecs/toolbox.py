@@ -87,15 +87,14 @@ class Toolbox:
         """Return the calls as they are to be stored, in order.
 
         An id that is missing, or was used before in this context, is replaced; arguments stay as they were written.
+        Where not all of them only read, each is marked to begin behind the result of the one before it.
         """
+        wanted = tuple(asked)
+        effects = tuple(self._effect(one.name) for one in wanted)
+        in_order = not _run_together(effects)
         return tuple(
-            ToolCall(
-                id=self._unused(one.id),
-                name=one.name,
-                arguments=one.arguments,
-                effect=self._effect(one.name),
-            )
-            for one in asked
+            ToolCall(id=self._unused(one.id), name=one.name, arguments=one.arguments, effect=effect, in_order=in_order)
+            for one, effect in zip(wanted, effects, strict=True)
         )
 
     async def run(
@@ -107,7 +106,7 @@ class Toolbox:
 
         :param within_s: seconds that are left of the turn; a call gets no more than that.
         """
-        if len(calls) > 1 and all(call.effect == "read" for call in calls):
+        if len(calls) > 1 and _run_together([call.effect for call in calls]):
             async with aclosing(self._together(calls, within_s)) as results:
                 async for result in results:
                     yield result
@@ -203,6 +202,11 @@ class Toolbox:
         if self._approvals is None:
             return "it needs the approval of a person, and nobody can be asked here."
         return await self._approvals.ask(call, tool, self._turn)
+
+
+def _run_together(effects: Sequence[str]) -> bool:
+    """Return whether the calls of a row need no order: all of them only read."""
+    return all(effect == "read" for effect in effects)
 
 
 def _said(call: ToolCall, outcome: str, content: str, duration_ms: int = 0) -> ToolResult:

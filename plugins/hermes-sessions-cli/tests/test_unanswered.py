@@ -26,7 +26,7 @@ FEISHU = Entrance("feishu")
 def dead_turn(app, say):
     """Return a function that leaves a turn whose process is gone behind a chat message; gives its lineage."""
 
-    def dead_turn(*, waits=False, effect=None):
+    def dead_turn(*, waits=False, effects=()):
         entry, now = say("hello").entry, app.clock.now()
         gone = attrs.evolve(holder_here(FEISHU, None), pid=os.getppid(), started="1")
         draft = InboxDraft(
@@ -50,9 +50,12 @@ def dead_turn(app, say):
         )
         begun = app.store.apply(begin)
         fence = Fence(entry.lineage_id, TurnId("T1"), begun.lease.token)
-        if effect is not None:
-            call = ToolCall(id="c1", name="pay", effect=effect)
-            step = MessageDraft(role=ASSISTANT, content="", timestamp=now, tool_calls=(call,))
+        if effects:
+            calls = tuple(
+                ToolCall(id=f"c{place}", name="pay", effect=effect, in_order=True)
+                for place, effect in enumerate(effects)
+            )
+            step = MessageDraft(role=ASSISTANT, content="", timestamp=now, tool_calls=calls)
             app.store.apply(Append(fence=fence, drafts=(step,), now=now))
         return entry.lineage_id
 
@@ -87,7 +90,7 @@ def test_a_message_whose_sender_waited_has_to_be_sent_again(app, dead_turn):
 
 
 def test_a_turn_that_may_have_changed_something_is_parked_and_its_sender_told(app, dead_turn):
-    lineage_id = dead_turn(effect="write")
+    lineage_id = dead_turn(effects=["write"])
 
     before = hint(app, lineage_id)
     app.maintain()
@@ -98,4 +101,8 @@ def test_a_turn_that_may_have_changed_something_is_parked_and_its_sender_told(ap
 
 
 def test_a_call_that_may_be_repeated_parks_nothing(app, dead_turn):
-    assert "answered again" in hint(app, dead_turn(effect="read"))
+    assert "answered again" in hint(app, dead_turn(effects=["read"]))
+
+
+def test_a_call_that_had_not_begun_parks_nothing(app, dead_turn):
+    assert "answered again" in hint(app, dead_turn(effects=["read", "write"]))

@@ -106,7 +106,13 @@ def _message(row: Message, turns: Mapping[TurnId, Turn]) -> dict[str, object]:
 
 
 def _call(call: ToolCall) -> dict[str, object]:
-    return {"id": call.id, "name": call.name, "arguments": call.arguments, "effect": call.effect}
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "effect": call.effect,
+        "in_order": call.in_order,
+    }
 
 
 def _attachment(one: Attachment) -> dict[str, object]:

@@ -45,6 +45,10 @@ def _is_cost_or_unknown(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value <= _MOST
 
 
+def _is_truth(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_usage(value: object) -> bool:
     return isinstance(value, Usage)
 
@@ -58,7 +62,13 @@ _MAYBE_TEXT: Check = (_is_text_or_unknown, "a text or None")
 _COUNT: Check = (_is_count_or_unknown, "a whole number from 0 to 2**53 or None")
 _COST: Check = (_is_cost_or_unknown, "a finite number or None")
 
-_CALL: Mapping[str, Check] = {"id": _TEXT, "name": _TEXT, "arguments": _TEXT, "effect": _TEXT}
+_CALL: Mapping[str, Check] = {
+    "id": _TEXT,
+    "name": _TEXT,
+    "arguments": _TEXT,
+    "effect": _TEXT,
+    "in_order": (_is_truth, "True or False"),
+}
 _USAGE: Mapping[str, Check] = {
     "model": _MAYBE_TEXT,
     "input_tokens": _COUNT,

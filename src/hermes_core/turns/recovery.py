@@ -1,9 +1,9 @@
 """What becomes of the messages of a turn that died: they are tried again, or their sender is told.
 
 A retry is bounded, and never blind: it happens only where every call without a result may be repeated, or did not run
-since nobody had approved it, and at most ``gateway.recovery_attempts`` times. Otherwise the conversation waits for its
-user, with a notice that stands in the answer's own place of the outbox, so that there is one outcome per message.
-Messages whose sender waited in the same process died with it: nobody is there to be answered.
+since nobody had approved it or one before it had no result, and at most ``gateway.recovery_attempts`` times. Otherwise
+the conversation waits for its user, with a notice that stands in the answer's own place of the outbox, so that there is
+one outcome per message. Messages whose sender waited in the same process died with it: nobody is there to be answered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 
 from hermes_hookspecs.approvals import APPROVED
 from hermes_hookspecs.inbox import CLAIMED
-from hermes_hookspecs.messages import KIND_RECOVERY, USER, MessageDraft, preview_of
+from hermes_hookspecs.messages import KIND_RECOVERY, USER, MessageDraft, may_have_begun, preview_of
 from hermes_hookspecs.outbox import NOTICE, DeliveryDraft, delivery_key
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def dead_turn(reader: StoreReader, lineage_id: LineageId, recovery_attempts: int
     # What was steered into the turn is in its transcript and done; it is not claimed any more.
     items = tuple(item for item in found if item is not None and item.status == CLAIMED)
     unapproved = {one.call_id for one in reader.approvals(turn_id=turn.id) if one.status != APPROVED}
-    unknown = [call for call in reader.open_calls(lineage_id) if call.id not in unapproved]  # the others never ran
+    begun = may_have_begun(reader.open_calls(lineage_id))
+    unknown = [call for call in begun if call.id not in unapproved]  # the others never ran
     verdict = verdict_on(turn, items, unknown, recovery_attempts)
     return DeadTurn(turn=turn, items=items, verdict=verdict)
 

@@ -18,7 +18,7 @@ from hermes_core.turns.renewal import Renewal
 from hermes_core.turns.side_usage import record_side_usage
 from hermes_hookspecs.audit import RUNNING
 from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StorageError
-from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text
+from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text, may_have_begun
 from hermes_hookspecs.metering import metered
 from hermes_hookspecs.operations import Append, Finish, RecordAudit, RecordUsage
 from hermes_hookspecs.ports.agent import AssistantStep, TextDelta, ToolResult, UsageReport
@@ -103,9 +103,9 @@ class TurnRun:
         self._approvals = approvals
 
     def _may_have_run(self) -> tuple[ToolCall, ...]:
-        """Return the calls without a result, but those that nobody approved."""
-        asked = self._approvals
-        return tuple(call for call in self._open.values() if asked is None or asked.may_have_run(call.id))
+        """Return the calls without a result, but those that nobody approved, and those that had not begun."""
+        asked, begun = self._approvals, may_have_begun(self._open.values())
+        return tuple(call for call in begun if asked is None or asked.may_have_run(call.id))
 
     def _asked_for(self, call_id: str) -> ApprovalId | None:
         return None if self._approvals is None else self._approvals.asked_for(call_id)

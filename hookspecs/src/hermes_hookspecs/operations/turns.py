@@ -98,7 +98,9 @@ class Begin(Operation[BeginResult]):
     (:data:`~hermes_hookspecs.messages.KIND_INTERRUPTED`), one closing assistant row follows, its inbox rows are done;
     those in ``again`` wait once more, in their old place, before the oldest row is looked for. Wherever a turn ends
     with a call that was asked for and not approved, the synthetic result says that it did not run
-    (:data:`~hermes_hookspecs.messages.NOT_APPROVED_RESULT`), and the audit that it was refused.
+    (:data:`~hermes_hookspecs.messages.NOT_APPROVED_RESULT`), and the audit that it was refused. So it is with a call
+    that was to begin behind one without a result (:func:`~hermes_hookspecs.messages.may_have_begun`,
+    :data:`~hermes_hookspecs.messages.NOT_BEGUN_RESULT`).
 
     A draft whose inbox row was begun before finds its user row stored; ``note`` then follows the user rows, once.
 

@@ -69,8 +69,13 @@ def _next(app: App, lineage_id: LineageId, turn: Turn) -> str:
 
 def _is_retried(app: App, lineage_id: LineageId, turn: Turn) -> bool:
     """Return whether recovery will try again a turn that nobody has closed yet."""
+    from hermes_hookspecs.approvals import APPROVED
+    from hermes_hookspecs.messages import may_have_begun
+
     attempts = app.setting("gateway", "recovery_attempts")
-    blind = any(call.effect not in _REPEATABLE for call in app.store.open_calls(lineage_id))
+    unapproved = {one.call_id for one in app.store.approvals(turn_id=turn.id) if one.status != APPROVED}
+    begun = [call for call in may_have_begun(app.store.open_calls(lineage_id)) if call.id not in unapproved]
+    blind = any(call.effect not in _REPEATABLE for call in begun)
     return not blind and isinstance(attempts, int) and turn.attempt <= attempts
 
 

@@ -17,14 +17,16 @@ from hermes_hookspecs.messages import (
     KIND_CLOSING,
     KIND_INTERRUPTED,
     NOT_APPROVED_RESULT,
+    NOT_BEGUN_RESULT,
     TOOL,
     MessageDraft,
     closing_text,
+    may_have_begun,
 )
 from hermes_hookspecs.turns import ACTIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from hermes_core.storage.memory.tables import Tables
     from hermes_hookspecs.ids import InboxId, LineageId
@@ -45,12 +47,13 @@ def active_turn(tables: Tables, lineage_id: LineageId) -> Turn | None:
 
 
 def synthetic_results(tables: Tables, turn: Turn, calls: Iterable[ToolCall], now: int) -> list[MessageDraft]:
-    """Return results for calls that were never answered, in order of the calls; note which nobody approved."""
-    refused = _refused(tables, turn, calls)
+    """Return results for calls that were never answered, in order of the calls; note which did not run."""
+    calls = tuple(calls)
+    not_run = _not_run(tables, turn, calls)
     return [
         MessageDraft(
             role=TOOL,
-            content=NOT_APPROVED_RESULT if call.id in refused else INTERRUPTED_RESULT,
+            content=not_run.get(call.id, INTERRUPTED_RESULT),
             kind=KIND_INTERRUPTED,
             tool_call_id=call.id,
             tool_name=call.name,
@@ -60,16 +63,20 @@ def synthetic_results(tables: Tables, turn: Turn, calls: Iterable[ToolCall], now
     ]
 
 
-def _refused(tables: Tables, turn: Turn, calls: Iterable[ToolCall]) -> frozenset[str]:
-    """Return which calls were asked for and not approved; the audit notes that they did not run."""
-    asked = {one.call_id: one for one in tables.approvals.values() if one.turn_id == turn.id and one.status != APPROVED}
-    refused = frozenset(call.id for call in calls if call.id in asked)
-    for call_id in refused:
+def _not_run(tables: Tables, turn: Turn, calls: Sequence[ToolCall]) -> dict[str, str]:
+    """Return the results of the calls that did not run, by id; the audit notes that they did not."""
+    approvals = [one for one in tables.approvals.values() if one.turn_id == turn.id and one.status != APPROVED]
+    asked = {one.call_id: one.id for one in approvals}
+    begun = may_have_begun(calls)
+    results = {call.id: NOT_BEGUN_RESULT for call in calls if call not in begun}
+    results |= {call.id: NOT_APPROVED_RESULT for call in calls if call.id in asked}
+    for call_id, result in results.items():
         row = tables.audit.get((turn.id, call_id))
         if row is not None and row.entry.outcome == RUNNING:
-            entry = attrs.evolve(row.entry, outcome=REFUSED, result=NOT_APPROVED_RESULT, approval_id=asked[call_id].id)
+            approval_id = asked.get(call_id, row.entry.approval_id)
+            entry = attrs.evolve(row.entry, outcome=REFUSED, result=result, approval_id=approval_id)
             tables.audit[turn.id, call_id] = attrs.evolve(row, entry=entry)
-    return refused
+    return results
 
 
 def claimed_again(tables: Tables, turn: Turn, again: Collection[InboxId]) -> list[InboxItem]:

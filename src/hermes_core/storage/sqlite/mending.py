@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hermes_core.storage.sqlite.handlers.audit import refuse_unapproved
+from hermes_core.storage.sqlite.handlers.audit import without_a_run
 from hermes_core.storage.sqlite.handlers.tips import note_lineage
 from hermes_core.storage.sqlite.handlers.transcript import closing_rows, store_rows
 from hermes_core.storage.sqlite.rows import read_ids, read_open_calls, read_source
@@ -181,7 +181,7 @@ def close_turn(tx: Transaction, turn_id: SQLiteValue, now: int) -> None:
     turn_no, lineage_no, tip, waiting, is_of_lineage = found
     if lineage_no is not None and is_of_lineage:
         calls = read_open_calls(waiting)
-        rows = closing_rows(calls, refuse_unapproved(tx, str(turn_id), calls), INTERRUPTED, REASON, now)
+        rows = closing_rows(calls, without_a_run(tx, lineage_no, str(turn_id), calls), INTERRUPTED, REASON, now)
         (lineage_id,) = cast("tuple[str]", tx.one(LINEAGE_OF_TURN, (turn_id,)))  # the turn is there
         tx.run(FREE, (now, len(rows), lineage_id))
         store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)

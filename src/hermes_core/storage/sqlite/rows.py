@@ -207,7 +207,12 @@ def calls_text(calls: tuple[ToolCall, ...]) -> str | None:
     """The cell of tool calls, ``None`` for none. Every field is written: the column is read by people, too."""
     if not calls:
         return None
-    return _json_text([{"id": c.id, "name": c.name, "arguments": c.arguments, "effect": c.effect} for c in calls])
+    return _json_text(
+        [
+            {"id": c.id, "name": c.name, "arguments": c.arguments, "effect": c.effect, "in_order": c.in_order}
+            for c in calls
+        ]
+    )
 
 
 def read_calls(text: str | None) -> tuple[ToolCall, ...]:

@@ -11,9 +11,9 @@ from hermes_hookspecs.approvals import APPROVED, DENIED, EXPIRED, MOST_SHOWN, OP
 from hermes_hookspecs.audit import BROKEN_OFF, REFUSED, AuditEntry
 from hermes_hookspecs.errors import Conflict, LeaseLost
 from hermes_hookspecs.ids import ApprovalId
-from hermes_hookspecs.messages import INTERRUPTED_RESULT, NOT_APPROVED_RESULT, TOOL, ToolCall
+from hermes_hookspecs.messages import INTERRUPTED_RESULT, NOT_APPROVED_RESULT, NOT_BEGUN_RESULT, TOOL, ToolCall
 from hermes_hookspecs.operations import AnswerApproval, Append, AskApproval, Control, Delete, Sweep
-from hermes_hookspecs.testing.scene import ALL, KEY, asking, fence_of, saying, source_at
+from hermes_hookspecs.testing.scene import ALL, KEY, asking, fence_of, result, saying, source_at
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
@@ -179,6 +179,44 @@ class ApprovalTests(StoreFixtures):
         assert results == [INTERRUPTED_RESULT if ran else NOT_APPROVED_RESULT, INTERRUPTED_RESULT]
         audited = [(row.entry.outcome, row.entry.approval_id) for row in reversed(store.audit(ALL))]
         assert audited == [(BROKEN_OFF, None) if ran else (REFUSED, "aaaaa"), (BROKEN_OFF, None)]
+
+    @pytest.mark.parametrize("end", ["finished", "stopped", "taken over"])
+    @pytest.mark.parametrize("is_asked", [False, True])
+    def test_a_call_that_waited_for_one_before_it_did_not_run_and_its_turns_end_says_so(
+        self, is_asked: bool, end: str, store: Store, scene: Scene
+    ) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        row = asking("c1", "c2", "c3", "c4")
+        in_order = tuple(attrs.evolve(call, in_order=call.id != "c3") for call in row.tool_calls)
+        notes = tuple(
+            AuditEntry(call_id=call.id, tool_name="rm", effect="write", arguments="{}", started_at=scene.now)
+            for call in in_order
+        )
+        drafts = (attrs.evolve(row, tool_calls=in_order),)
+        scene.run(Append(fence=fence_of(begun), drafts=drafts, now=scene.now, audit=notes))
+        scene.append(begun, result("c1"))
+        if is_asked:
+            scene.run(_asking_for(scene, begun, "c2"))
+
+        if end == "finished":
+            scene.finish(begun, saying("never mind"))
+        elif end == "stopped":
+            scene.revoke(begun.turn.lineage_id)
+        else:
+            lease = store.lease(entry.lineage_id)
+            scene.ask(entry, "still there?", presumed_dead=None if lease is None else lease.stamp)
+
+        results = {row.tool_call_id: row.content for row in store.messages(entry.lineage_id, ALL) if row.role == TOOL}
+        assert results == {
+            "c1": "42",
+            "c2": NOT_APPROVED_RESULT if is_asked else INTERRUPTED_RESULT,
+            "c3": INTERRUPTED_RESULT,
+            "c4": NOT_BEGUN_RESULT,
+        }
+        audited = {row.entry.call_id: (row.entry.outcome, row.entry.result) for row in store.audit(ALL)}
+        assert audited["c2"] == ((REFUSED, NOT_APPROVED_RESULT) if is_asked else (BROKEN_OFF, ""))
+        assert (audited["c3"], audited["c4"]) == ((BROKEN_OFF, ""), (REFUSED, NOT_BEGUN_RESULT))
 
     def test_a_call_that_was_refused_stays_so_when_its_conversation_is_deleted(
         self, store: Store, scene: Scene

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from hermes_core.storage.sqlite.rows import read_calls
 from hermes_hookspecs.audit import MOST_ARGUMENTS, MOST_RESULT
-from hermes_hookspecs.messages import NOT_APPROVED_RESULT
+from hermes_hookspecs.messages import NOT_APPROVED_RESULT, NOT_BEGUN_RESULT, may_have_begun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from hermes_core.storage.sqlite.rows import OpenCall
     from hermes_core.storage.sqlite.transaction import SQLiteValue, Transaction
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import TurnId
     from hermes_hookspecs.operations import RecordAudit
 
-__all__ = ["note_calls", "record_audit", "refuse_unapproved"]
+__all__ = ["note_calls", "record_audit", "without_a_run"]
 
 # Who and where is what the turn says; a turn that is gone adds nothing.
 UPSERT = """
@@ -31,21 +32,42 @@ UPSERT = """
 """
 
 UNAPPROVED = "SELECT call_id, id FROM approvals WHERE turn_id = ? AND status <> 'approved'"
+# Calls are open only behind the newest row with calls.
+NEWEST_CALLS = """
+    SELECT tool_calls FROM messages WHERE lineage_no = ? AND tool_calls IS NOT NULL ORDER BY id DESC LIMIT 1
+"""
 REFUSE = """
-    UPDATE audit SET outcome = 'refused', approval_id = ?, result = ?
+    UPDATE audit SET outcome = 'refused', approval_id = coalesce(?, approval_id), result = ?
     WHERE turn_id = ? AND call_id = ? AND outcome = 'running'
 """
 
 
-def refuse_unapproved(tx: Transaction, turn_id: str, calls: Collection[OpenCall]) -> frozenset[str]:
-    """Return which calls of a turn that ends were asked for and not approved, and note that they did not run."""
+def without_a_run(tx: Transaction, lineage_no: int, turn_id: str, calls: Sequence[OpenCall]) -> dict[str, str]:
+    """Return the results of those calls of a turn that ends which did not run; the audit notes that they did not.
+
+    They were asked for and not approved, or still waited for the result of one before them.
+
+    :param calls: all that have no result. :returns: by id.
+    """
     if not calls:
-        return frozenset()
+        return {}
     asked = dict(cast("Iterable[tuple[str, str]]", tx.all(UNAPPROVED, (turn_id,))))  # columns of UNAPPROVED
-    refused = frozenset(call_id for call_id, _name in calls if call_id in asked)
-    for call_id in refused:
-        tx.run(REFUSE, (asked[call_id], NOT_APPROVED_RESULT, turn_id, call_id))
-    return refused
+    results = dict.fromkeys(_not_begun(tx, lineage_no, calls), NOT_BEGUN_RESULT)
+    results |= {call_id: NOT_APPROVED_RESULT for call_id, _name in calls if call_id in asked}
+    for call_id, result in results.items():
+        tx.run(REFUSE, (asked.get(call_id), result, turn_id, call_id))
+    return results
+
+
+def _not_begun(tx: Transaction, lineage_no: int, calls: Sequence[OpenCall]) -> list[str]:
+    if len(calls) == 1:
+        return []
+    found = tx.one(NEWEST_CALLS, (lineage_no,))
+    open_ids = dict(calls)
+    asked = () if found is None else read_calls(cast("tuple[str]", found)[0])  # its column
+    unanswered = [call for call in asked if call.id in open_ids]
+    begun = {call.id for call in may_have_begun(unanswered)}
+    return [call.id for call in unanswered if call.id not in begun]
 
 
 def note_calls(tx: Transaction, turn_id: TurnId, entries: Iterable[AuditEntry]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from attrs import evolve
 
 from hermes_core.storage.sqlite.cleaning import clean, drafts_are_clean
-from hermes_core.storage.sqlite.handlers.audit import note_calls, refuse_unapproved
+from hermes_core.storage.sqlite.handlers.audit import note_calls, without_a_run
 from hermes_core.storage.sqlite.handlers.deliveries import cells_of, store_deliveries
 from hermes_core.storage.sqlite.handlers.legality import calls_left_open
 from hermes_core.storage.sqlite.handlers.steering import take_steered
@@ -141,8 +141,8 @@ def finish(operation: Finish) -> Callable[[Transaction], Finished]:
         lineage_no, tip, turn_no, waiting = _fenced(tx, fence)
         unanswered = calls_left_open(read_open_calls(waiting), results)
         calls_left_open((), rest)
-        refused = refuse_unapproved(tx, fence.turn_id, unanswered)
-        parts = (result_rows, ReadyRows(synthetic_results(unanswered, refused, now)), last_rows)
+        not_run = without_a_run(tx, lineage_no, fence.turn_id, unanswered)
+        parts = (result_rows, ReadyRows(synthetic_results(unanswered, not_run, now)), last_rows)
         values = {
             "now": now,
             "messages": sum(map(len, parts)),

@@ -13,7 +13,6 @@ from hermes_hookspecs.messages import (
     INTERRUPTED_RESULT,
     KIND_CLOSING,
     KIND_INTERRUPTED,
-    NOT_APPROVED_RESULT,
     TOOL,
     USER,
     Message,
@@ -23,7 +22,7 @@ from hermes_hookspecs.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hermes_core.storage.sqlite.rows import OpenCall
     from hermes_core.storage.sqlite.transaction import SQLiteValue, Transaction
@@ -131,15 +130,15 @@ def message_of(draft: MessageDraft, message_id: MessageId, turn: Turn) -> Messag
     )
 
 
-def synthetic_results(calls: Iterable[OpenCall], refused: Container[str], now: int) -> list[MessageDraft]:
+def synthetic_results(calls: Iterable[OpenCall], not_run: Mapping[str, str], now: int) -> list[MessageDraft]:
     """Results for calls that were never answered, in order of the calls.
 
-    :param refused: those that nobody approved: they did not run.
+    :param not_run: results of those that did not run, by id; what came of the others is unknown.
     """
     return [
         MessageDraft(
             role=TOOL,
-            content=NOT_APPROVED_RESULT if call_id in refused else INTERRUPTED_RESULT,
+            content=not_run.get(call_id, INTERRUPTED_RESULT),
             kind=KIND_INTERRUPTED,
             tool_call_id=call_id,
             tool_name=name,
@@ -149,7 +148,9 @@ def synthetic_results(calls: Iterable[OpenCall], refused: Container[str], now: i
     ]
 
 
-def closing_rows(calls: Iterable[OpenCall], refused: Container[str], outcome: str, reason: str, now: int) -> ReadyRows:
+def closing_rows(
+    calls: Iterable[OpenCall], not_run: Mapping[str, str], outcome: str, reason: str, now: int
+) -> ReadyRows:
     """What a turn gets that did not end by itself: results for its open calls and one closing row."""
     closing = MessageDraft(role=ASSISTANT, content=closing_text(outcome, reason), kind=KIND_CLOSING, timestamp=now)
-    return ReadyRows([*synthetic_results(calls, refused, now), closing])
+    return ReadyRows([*synthetic_results(calls, not_run, now), closing])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hermes_core.storage.sqlite.handlers.audit import refuse_unapproved
+from hermes_core.storage.sqlite.handlers.audit import without_a_run
 from hermes_core.storage.sqlite.handlers.transcript import closing_rows, store_rows
 from hermes_core.storage.sqlite.queries.turns import turn as read_turn
 from hermes_core.storage.sqlite.rows import read_ids, read_open_calls
@@ -59,7 +59,7 @@ def break_off(
         return None
     turn_no, turn_id, tip, waiting = cast("tuple[int, TurnId, str, str | None]", found)  # columns of ACTIVE
     calls = read_open_calls(waiting)
-    rows = closing_rows(calls, refuse_unapproved(tx, turn_id, calls), outcome, reason, now)
+    rows = closing_rows(calls, without_a_run(tx, lineage_no, turn_id, calls), outcome, reason, now)
     tx.run(LEAVE, (now, len(rows), lineage_no))
     store_rows(tx, rows, lineage_no=lineage_no, session_id=tip, turn_no=turn_no)
     settle_turn(tx, turn_no, outcome, reason, now, again=again)
