@@ -1,8 +1,8 @@
 """Promise 4 over whole conversations: each prompt begins with all of the one before it, byte for byte.
 
 Conversations are drawn: who speaks from which entrance and in which process, pictures and documents, tools, failures,
-and between turns a restart, plugins in another order, one that was upgraded or is gone, a compression. ``make laws``
-runs a thousand of them and says how many turns were compared.
+and between turns a restart, plugins in another order, one that was upgraded, is gone or has come, a compression. Half
+of them begin without any tool. ``make laws`` runs a thousand of them and says how many turns were compared.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from talking import Talk
 
-CHANGES = ("none", "none", "restart", "elsewhere", "order", "upgrade", "gone", "compress")
+CHANGES = ("none", "none", "restart", "elsewhere", "order", "upgrade", "gone", "come", "compress")
 FILES = st.lists(
     st.sampled_from([("image", "cat"), ("image", "dog"), ("document", "terms"), ("audio", "la"), ("image", None)]),
     min_size=1,
@@ -41,7 +41,14 @@ def conversations(draw):
 @pytest.fixture(scope="module")
 def tally():
     """Counts of all conversations of this test."""
-    names = ("conversations", "with files", "turns compared", "begin with the one before", "behind a compression")
+    names = (
+        "conversations",
+        "with files",
+        "begun without tools",
+        "turns compared",
+        "begin with the one before",
+        "behind a compression",
+    )
     return dict.fromkeys((*names, "attachments became text", *sorted(set(CHANGES) - {"none"})), 0)
 
 
@@ -75,7 +82,10 @@ class Stretch:
         elif what == "upgrade":
             talk.versions = [f"{one.partition(':')[0]}:2" for one in talk.versions]
         elif what == "gone":
-            talk.versions.pop(0)
+            talk.versions = talk.versions[1:]
+        elif what == "come":
+            there = {one.partition(":")[0] for one in talk.versions}
+            talk.versions += [one for one in talk.PLUGINS if one.partition(":")[0] not in there]
         if what == "elsewhere":
             self.is_elsewhere = True  # the home stays open here, too
         elif what not in {"none", "compress"}:
@@ -99,14 +109,14 @@ class Stretch:
         return broken
 
 
-@given(turns=conversations(), chat_type=st.sampled_from(["dm", "thread"]))
+@given(turns=conversations(), chat_type=st.sampled_from(["dm", "thread"]), has_tools=st.booleans())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_each_prompt_begins_with_all_of_the_one_before_it(
-    tmp_path_factory, elsewhere, tally, record_property, turns, chat_type
+    tmp_path_factory, elsewhere, tally, record_property, turns, chat_type, has_tools
 ):
     if not tally["conversations"]:
         record_property("prefix law", tally)
-    talk = Talk(tmp_path_factory.mktemp("home"), chat_type)
+    talk = Talk(tmp_path_factory.mktemp("home"), chat_type, Talk.PLUGINS if has_tools else Talk.PLUGINS[:-1])
     stretch = Stretch(talk, elsewhere, tally)
     try:
         for text, entrance, files, what in turns:
@@ -116,6 +126,7 @@ def test_each_prompt_begins_with_all_of_the_one_before_it(
         talk.close()
 
     tally["conversations"] += 1
+    tally["begun without tools"] += not has_tools
     tally["with files"] += any(files for _, _, files, _ in turns)
     assert len(talk.prompts) == len(turns)
     assert stretch.compare() == []
@@ -127,6 +138,20 @@ def test_a_third_of_the_conversations_had_files(tally):
 
     assert tally["with files"] * 3 >= tally["conversations"]
     assert tally["upgrade"] >= tally["conversations"]
+
+
+def test_the_law_sees_tools_that_come_into_a_session_without_any(tmp_path, monkeypatch):
+    from hermes_core.turns import engine
+
+    monkeypatch.setattr(engine, "freeze_tools", lambda tools: None)
+    talk = Talk(tmp_path, "dm", Talk.PLUGINS[:-1])
+    stretch = Stretch(talk, None, dict.fromkeys(("come", "turns compared", "attachments became text"), 0))
+    talk.say("hi", "al")
+    stretch.change("come")
+    talk.say("hi", "al")
+    talk.close()
+
+    assert stretch.compare() == [1]
 
 
 def test_the_law_sees_a_tool_list_that_an_upgrade_changed(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from talking import Tools
 
 from hermes_core.context.toolset import freeze_tools, tools_of
+from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import SessionSource
 
 SOURCE = SessionSource(platform="feishu", chat_id="oc_1", user_id="ou_1")
@@ -62,11 +63,14 @@ def test_a_session_without_a_list_has_what_there_is(config):
     assert tools_of(config, live) == live
 
 
-def test_no_tools_and_schemas_that_are_no_json_freeze_nothing():
+def test_no_tools_are_frozen_as_none():
+    assert tools_of(freeze_tools({}), tools(1)) == {}
+
+
+def test_a_schema_that_is_no_json_freezes_nothing():
     live = tools(1)
     live["look"].parameters = {"type": object()}
 
-    assert freeze_tools({}) is None
     assert freeze_tools(live) is None
     assert tools_of(freeze_tools(tools(1)), live)["look"].description == "look, version 1"
 
@@ -87,3 +91,32 @@ def test_a_session_keeps_its_list_and_the_next_one_has_the_new_one(profile):
     assert "version 1" in first
     assert "version 2" in fresh
     assert (first == second) is (app.settings.storage.backend == "sqlite")
+
+
+def test_a_session_that_began_without_tools_keeps_none(profile):
+    seen = []
+    for plugins in ([], [Tools(1)]):
+        app = profile(plugins=plugins, listens=False)
+        app.ask("hello", SOURCE, agent=lambda turn: seen.append(as_sent(turn.tools)) or "yes")
+        is_kept = app.settings.storage.backend == "sqlite"
+        app.close()
+
+    assert (seen[0] == seen[1]) is is_kept
+
+
+@pytest.mark.parametrize("first", ["recall", "echo"])
+def test_a_session_that_began_without_a_model_is_frozen_by_its_first_turn_with_one(profile, first):
+    app, seen = profile(plugins=[Tools(1)]), []
+
+    def agent(turn):
+        seen.append(as_sent(turn.tools))
+        return "yes"
+
+    before = app.ask("hello", SOURCE, agent=first).entry
+    unfrozen = app.store.session(before.session_id, operator()).model_config
+    app.ask("hello", SOURCE, agent=agent)
+    session = app.store.session(before.session_id, operator())
+
+    assert (unfrozen, session.model) == (None, first)
+    assert "version 1" in session.model_config
+    assert "version 1" in seen[0]

@@ -20,6 +20,8 @@ class EchoAgent:
 
     name = "echo"
     model: str | None = None
+    promptless = True
+    """It asks no model; the tools of its sessions are frozen when one is asked."""
 
     async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
         """Yield one step: ``echo 3: the text``."""

@@ -32,6 +32,8 @@ class RecallAgent:
 
     name = "recall"
     model: str | None = None
+    promptless = True
+    """It asks no model; the tools of its sessions are frozen when one is asked."""
 
     async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
         """Yield one step with the answer."""

@@ -26,11 +26,12 @@ def offered_by(agent: Agent, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
 
 
 def freeze_tools(tools: Mapping[str, Tool]) -> str | None:
-    """Return the ``model_config`` that a session's first turn stores, ``None`` where it has no tools. Pure."""
+    """Return the ``model_config`` that a session's first turn with a model stores. Pure.
+
+    :returns: ``None`` where a tool cannot be written down.
+    """
     import json
 
-    if not tools:
-        return None
     listed = [_declared(name, tools[name]) for name in sorted(tools)]
     try:
         return json.dumps({_TOOLS: listed}, ensure_ascii=False, separators=(",", ":"))

@@ -283,15 +283,18 @@ class TurnEngine:
     def snapshot(
         self, session: Session, entry: SessionEntry, agent: Agent, tools: Mapping[str, Tool]
     ) -> Snapshot | None:
-        """Return what a session's first turn freezes; asked of the plugins only where nothing is frozen yet."""
-        if session.model is not None or session.system_prompt is not None:
+        """Return what a session's first turn freezes; asked of the plugins only where nothing is frozen yet.
+
+        The tools follow with the first turn whose agent sends a prompt.
+        """
+        if session.model_config is not None:
             return None
+        is_new = session.model is None and session.system_prompt is None
+        config = None if getattr(agent, "promptless", False) else freeze_tools(offered_by(agent, tools))
+        if not is_new:
+            return None if config is None else Snapshot(model_config=config)
         parts = self.around.hooks.system_prompt_parts(entry)
-        return Snapshot(
-            model=agent.model or agent.name,
-            model_config=freeze_tools(offered_by(agent, tools)),
-            system_prompt="\n\n".join(parts) or None,
-        )
+        return Snapshot(model=agent.model or agent.name, model_config=config, system_prompt="\n\n".join(parts) or None)
 
     async def load(self, begun: Begun, how: Conduct) -> Context:
         """Return the context of a turn that has begun, compressed where it is time.

@@ -90,14 +90,16 @@ class _Tool:
 
 
 class Speaker:
-    """The agent of a conversation, with a tool of its own that changes when something is upgraded."""
+    """The agent of a conversation; where there are tools, with one of its own that changes with every upgrade."""
 
     name = "speaker"
     model = None
 
     def __init__(self, talk):
         self.run = talk.agent
-        self.own_tools = (_Tool("recall", 2 if any(one.endswith(":2") for one in talk.versions) else 1),)
+        has_tools = any(one.startswith("tools") for one in talk.versions)
+        version = 2 if any(one.endswith(":2") for one in talk.versions) else 1
+        self.own_tools = (_Tool("recall", version),) if has_tools else ()
 
 
 def as_bytes(turn):
@@ -127,7 +129,9 @@ class Talk:
     :param versions: the plugins, in order of registering.
     """
 
-    def __init__(self, home, chat_type, versions=("alpha:1", "beta:1", "sight:1", "tools:1")):
+    PLUGINS = ("alpha:1", "beta:1", "sight:1", "tools:1")
+
+    def __init__(self, home, chat_type, versions=PLUGINS):
         self.home, self.chat_type, self.versions = str(home), chat_type, list(versions)
         self.prompts, self.live = [], []
         self.app = None

@@ -37,7 +37,10 @@ __all__ = [
 
 @attrs.frozen(kw_only=True)
 class Snapshot:
-    """What a session's first turn freezes: model, its configuration (JSON) and the system text."""
+    """What a session freezes: model, its configuration (JSON) and the system text.
+
+    The first one is kept. Where that had no configuration, a later one adds that alone.
+    """
 
     model: str | None = None
     model_config: str | None = None

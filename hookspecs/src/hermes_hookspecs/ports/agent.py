@@ -208,6 +208,9 @@ class Agent(Protocol):
     An agent that brings tools of its own names them in an attribute ``own_tools``. They stand among the tools of its
     turns, and of one name the profile's is there: so they, too, stay in the prompt as the session began with them. What
     an agent adds to a request behind the back of its turn changes the prompt with every upgrade.
+
+    An agent that sends no prompt to any model has an attribute ``promptless`` that is true: the tools of its session
+    are frozen by the first turn of another agent, so those that come with a model which is configured later are there.
     """
 
     name: str

@@ -139,14 +139,12 @@ def _store_user_rows(tables: Tables, operation: Begin, turn: Turn) -> None:
 
 def _freeze(tables: Tables, operation: Begin, session_id: SessionId) -> None:
     session, snapshot = tables.sessions[session_id], operation.snapshot
-    unset = session.model is None and session.model_config is None and session.system_prompt is None
-    if snapshot is not None and unset:
-        tables.sessions[session_id] = attrs.evolve(
-            session,
-            model=snapshot.model,
-            model_config=snapshot.model_config,
-            system_prompt=snapshot.system_prompt,
-        )
+    if snapshot is None or session.model_config is not None:
+        return
+    frozen = attrs.evolve(session, model_config=snapshot.model_config)
+    if session.model is None and session.system_prompt is None:
+        frozen = attrs.evolve(frozen, model=snapshot.model, system_prompt=snapshot.system_prompt)
+    tables.sessions[session_id] = frozen
 
 
 def _begun(tables: Tables, turn: Turn, *, interrupted: Turn | None) -> Begun:

@@ -164,8 +164,10 @@ def begin(book: Book, op: ops.Begin) -> ops.BeginResult:
         book.set_item(item, status=CLAIMED, attempts=item.attempts + 1)
     book.store(turn, _to_store(book, op) if items else [], op.now)
     tip, frozen = book.sessions[lineage.tip], op.snapshot
-    if frozen is not None and tip.model is tip.model_config is tip.system_prompt is None:
-        book.sessions[tip.id] = attrs.evolve(tip, **attrs.asdict(frozen))
+    if frozen is not None and tip.model_config is None:
+        is_new = tip.model is tip.system_prompt is None
+        late = attrs.evolve(frozen, model=tip.model, system_prompt=tip.system_prompt)
+        book.sessions[tip.id] = attrs.evolve(tip, **attrs.asdict(frozen if is_new else late))
     if op.touch:
         book.touch(lineage.id, op.now)
     book.change(lineage.id, turn_count=lineage.turn_count + 1)

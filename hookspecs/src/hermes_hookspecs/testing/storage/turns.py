@@ -344,6 +344,18 @@ class BeginTests(StoreFixtures):
 
         assert scene.tip(entry.lineage_id).system_prompt is None
 
+    def test_a_configuration_that_comes_later_is_added_once_and_alone(self, scene: Scene) -> None:
+        entry = scene.enter()
+        scene.finish(scene.ask(entry, snapshot=Snapshot(model="m1")))
+
+        begun = scene.ask(entry, snapshot=Snapshot(model="m2", model_config="{}", system_prompt="late"))
+        scene.finish(begun)
+        scene.ask(entry, snapshot=Snapshot(model="m3", model_config="[]", system_prompt="later"))
+
+        assert begun.session.model_config == "{}"
+        session = scene.tip(entry.lineage_id)
+        assert (session.model, session.model_config, session.system_prompt) == ("m1", "{}", None)
+
     def test_a_lineage_that_is_not_there_has_no_turn(self, scene: Scene) -> None:
         with pytest.raises(SessionNotFound):
             scene.try_begin(LineageId("L-nowhere"))

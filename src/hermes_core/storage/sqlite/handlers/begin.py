@@ -50,8 +50,9 @@ TAKE_LEASE = """
 CLAIM = "UPDATE inbox SET status = 'claimed', attempts = attempts + 1 WHERE id = ?"
 STORED = "SELECT 1 FROM messages WHERE lineage_no = ? AND inbox_id = ?"
 FREEZE = """
-    UPDATE sessions SET model = ?, model_config = ?, system_prompt = ?
-    WHERE id = ? AND model IS NULL AND model_config IS NULL AND system_prompt IS NULL
+    UPDATE sessions SET model = iif(model IS NULL AND system_prompt IS NULL, ?1, model), model_config = ?2,
+        system_prompt = iif(model IS NULL AND system_prompt IS NULL, ?3, system_prompt)
+    WHERE id = ?4 AND model_config IS NULL
 """
 
 
