@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -174,6 +179,45 @@ def test_what_a_summary_took_counts_that_a_person_asked_for(opened):
 
     assert report.refusal == ""
     assert counted(app) == (7, 607, 6.25)
+
+
+KILLED = """
+import asyncio, sys
+from hermes_core import open_app
+from hermes_hookspecs.messages import Attachment
+from hermes_hookspecs.source import SessionSource
+sys.path.insert(0, sys.argv[2])
+from test_side_usage import ALICE, Helpers, Talker, ponder
+with open_app(sys.argv[1], plugins=False, environ={}) as app:
+    app.hooks.host.register("test.helpers", Helpers())
+    if sys.argv[3] == "compress":
+        entry = app.get_or_create_session(ALICE)
+        asyncio.run(app.compress_session(entry.lineage_id, ALICE))
+    picture = Attachment(kind="image", sha256=app.attachments.put(b"\\x89PNG\\r\\n\\x1a\\n"))
+    app.ask("look", ALICE, agent=Talker(ponder), attachments=(picture,))
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "point", "more"),
+    [("ask", "finish.stored", (3, 114, 1.5)), ("compress", "compress.before", (1, 7, 0.25))],
+)
+def test_a_kill_behind_the_end_loses_nothing_of_it(opened, tmp_path, what, point, more):
+    app = opened()
+    for _ in range(6):
+        app.ask("question", ALICE, agent=Talker())
+    before = counted(app)
+    app.close()
+
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "home"), str(Path(__file__).parent), what],
+        env=os.environ | {"HERMES_FAULT_POINTS": f"{point}:kill"},
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+    assert killed.returncode == -signal.SIGKILL
+    assert counted(opened()) == tuple(was + now for was, now in zip(before, more, strict=True))
 
 
 def test_what_a_title_took_counts(opened):

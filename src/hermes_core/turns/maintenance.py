@@ -68,27 +68,22 @@ class MaintenanceTurns:
         used: list[Usage] = []
         try:
             with metered(used.append):
-                return await self._compressed(context, holder, focus, control_id)
+                cut = await self._compressor.by_hand(context, focus)
         finally:
-            if used:
+            if used:  # the summary was made, whatever becomes of it
                 await settled(self._record(lineage_id, used))
-
-    async def _record(self, lineage_id: LineageId, used: Sequence[Usage]) -> None:
-        """Add what a summary took to the newest turn: the one that stored it, or the one before."""
-        turns = await self._read(lambda reader: reader.turns(lineage_id, operator()))
-        if turns:
-            await record_side_usage(self._around, turns[-1].id, used)
-
-    async def _compressed(
-        self, context: Context, holder: LeaseHolder, focus: str, control_id: InboxId | None
-    ) -> CompressionReport:
-        cut = await self._compressor.by_hand(context, focus)
         if cut is None:
             refusal = "There is nothing to compress yet: what could go takes less room than a summary."
             return await self._applied(control_id) or _refused(context, refusal)
         return await self._run(
             context, holder, control_id, lambda fence: self._compressor.compressing(fence, context, cut)
         )
+
+    async def _record(self, lineage_id: LineageId, used: Sequence[Usage]) -> None:
+        """Add what a summary took to the newest turn."""
+        turns = await self._read(lambda reader: reader.turns(lineage_id, operator()))
+        if turns:
+            await record_side_usage(self._around, turns[-1].id, used)
 
     async def uncompress(
         self, lineage_id: LineageId, holder: LeaseHolder, control_id: InboxId | None

@@ -92,6 +92,8 @@ class TurnRun:
         self._answer = ""
         self._usage: list[Usage] = []
         self._side_usage = list(side_usage)
+        self._told_usage = 0
+        """How much of it went along with the end."""
 
     def allow(self, seconds: float) -> None:
         """Let the agent give no sign of life for so many seconds (:class:`~hermes_hookspecs.ports.agent.Patience`)."""
@@ -119,8 +121,8 @@ class TurnRun:
             with metered(self._side_usage.append):
                 return await self._through(agent, context)
         finally:
-            if self._side_usage:
-                await settled(record_side_usage(self._around, self._turn.id, self._side_usage))
+            if late := self._side_usage[self._told_usage :]:
+                await settled(record_side_usage(self._around, self._turn.id, late))
 
     async def _through(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> Ended:
         steps = self._steps = AgentTask(
@@ -227,6 +229,7 @@ class TurnRun:
             now=now,
             drafts=tuple(self._held),
             usage=tuple(self._usage),
+            side_usage=tuple(self._side_usage),
             deliveries=self._answering.answer(self._turn, self._answer),
         )
         reach("finish.before")
@@ -239,6 +242,7 @@ class TurnRun:
             self._leftovers.owe(operation, f"the answer of turn {self._turn.id}", error)
         else:
             self._version = finished.version
+        self._told_usage = len(operation.side_usage)
         reach("finish.stored")
         turn = self._tell(outcome, "")
         return Ended(turn=turn, text=self._answer, usage=_sum([*self._side_usage, *self._usage]), version=self._version)
@@ -258,6 +262,7 @@ class TurnRun:
             reason=reason,
             drafts=(*self._held, closing),
             usage=tuple(self._usage),
+            side_usage=tuple(self._side_usage),
             again=verdict.again,
             deliveries=verdict.deliveries,
         )
@@ -281,11 +286,13 @@ class TurnRun:
         except StorageError as error:
             self._leftovers.owe(operation, f"the end of turn {self._turn.id}", error)
         except Exception as error:
-            if len(operation.drafts) == 1 and not operation.usage:
+            if len(operation.drafts) == 1 and not (operation.usage or operation.side_usage):
                 raise
             # Whatever it is: a turn that stays open holds its lease, and is taken for interrupted, and runs again.
             _log.warning("turn %s ends without its last rows and usage: %s", self._turn.id, one_line(error))
-            await self._end_with(attrs.evolve(operation, drafts=operation.drafts[-1:], usage=()))
+            await self._end_with(attrs.evolve(operation, drafts=operation.drafts[-1:], usage=(), side_usage=()))
+            return
+        self._told_usage = len(operation.side_usage)
 
     async def _keep_records(self) -> None:
         """Record what a turn used and did although its lease is gone: it was done, whoever has the lineage now."""

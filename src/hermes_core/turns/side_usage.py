@@ -1,7 +1,7 @@
 """What models used on behalf of a turn beside its agent: descriptions, summaries, the work of tools and jobs.
 
-It is recorded behind the end of the turn, and so marked late: what an endpoint said of the newest prompt is read from
-the other reports alone.
+It is stored with the end of the turn, or behind it where it comes later, and marked late: what an endpoint said of the
+newest prompt is read from the other reports alone.
 """
 
 from __future__ import annotations

@@ -197,6 +197,7 @@ class Finish(Operation[Finished]):
         outcome: one of :data:`~hermes_hookspecs.turns.OUTCOMES`. reason: one line, ``""`` for ``done``.
         deliveries: the answer, for whoever does not wait in the same call.
         again: inbox rows of the turn that wait once more, in their old place (a process that has to leave).
+        side_usage: of models other than the agent's, stored behind ``usage`` and marked late: it measures no prompt.
 
     :raises LeaseLost: the token is no longer the lineage's; nothing was written.
     :raises IllegalMessage: a row would break the transcript; nothing was written.
@@ -208,6 +209,7 @@ class Finish(Operation[Finished]):
     reason: str = ""
     drafts: tuple[MessageDraft, ...] = ()
     usage: tuple[Usage, ...] = ()
+    side_usage: tuple[Usage, ...] = ()
     touch: bool = True
     deliveries: tuple[DeliveryDraft, ...] = ()
     again: frozenset[InboxId] = frozenset()

@@ -225,7 +225,9 @@ def finish(tables: Tables, operation: Finish) -> Finished:
     rows = _store_last_rows(tables, operation, turn)
     for usage in operation.usage:
         _add_usage(tables, turn, usage, operation.now)
-    end_turn(tables, turn, operation.outcome, operation.reason, operation)
+    ended = end_turn(tables, turn, operation.outcome, operation.reason, operation)
+    for usage in operation.side_usage:
+        _add_usage(tables, ended, usage, operation.now)
     lease = tables.leases[turn.lineage_id]
     tables.leases[turn.lineage_id] = attrs.evolve(lease, holder=None, acquired_at=None, expires_at=None)
     if operation.touch:

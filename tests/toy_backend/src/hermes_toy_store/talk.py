@@ -265,7 +265,9 @@ def finish(book: Book, op: ops.Finish) -> ops.Finished:
     ids += book.store(turn, op.drafts[split:], op.now)
     for usage in op.usage:
         _add_usage(book, turn, usage, op.now)
-    _end(book, turn, op.outcome, op.reason, op)
+    ended = _end(book, turn, op.outcome, op.reason, op)
+    for usage in op.side_usage:
+        _add_usage(book, ended, usage, op.now)
     lease = book.leases[turn.lineage_id]
     book.leases[turn.lineage_id] = attrs.evolve(lease, holder=None, acquired_at=None, expires_at=None)
     if op.touch:

@@ -112,6 +112,19 @@ class FinishTests(StoreFixtures):
         (summary,) = store.summaries(ALL)
         assert (summary.input_tokens, summary.output_tokens, summary.cache_read_tokens) == (15, 7, None)
 
+    def test_what_was_used_beside_the_agent_is_kept_with_the_end_and_measures_no_prompt(
+        self, store: Store, scene: Scene
+    ) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        own, beside = Usage(model="big", input_tokens=10), Usage(model="small", input_tokens=5)
+
+        scene.finish(begun, usage=(own,), side_usage=(beside,))
+
+        recorded = [(each.usage, each.at, each.late) for each in store.usage(begun.turn.id)]
+        assert recorded == [(own, scene.now, False), (beside, scene.now, True)]
+        assert scene.tip(entry.lineage_id).input_tokens == 15
+
     def test_a_known_zero_is_not_unknown(self, scene: Scene) -> None:
         entry = scene.enter()
 

@@ -75,6 +75,10 @@ def _is_clean(operation: Append | Finish) -> bool:
     return fence.lineage_id.isascii() and fence.turn_id.isascii() and drafts_are_clean(operation.drafts)
 
 
+def _has_more(operation: Finish) -> bool:
+    return bool(operation.usage or operation.side_usage or operation.deliveries)
+
+
 def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
     """Work of :class:`~hermes_hookspecs.operations.Append`."""
     if operation.audit or not _is_clean(operation):
@@ -129,7 +133,7 @@ def _append_looking(
 
 def finish(operation: Finish) -> Callable[[Transaction], Finished]:
     """Work of :class:`~hermes_hookspecs.operations.Finish`."""
-    if not (_is_clean(operation) and operation.reason.isascii() and not operation.usage and not operation.deliveries):
+    if not (_is_clean(operation) and operation.reason.isascii() and not _has_more(operation)):
         operation = clean(operation)
     fence, now = operation.fence, operation.now
     split = next((n for n, draft in enumerate(operation.drafts) if draft.role != TOOL), len(operation.drafts))
@@ -154,6 +158,8 @@ def finish(operation: Finish) -> Callable[[Transaction], Finished]:
         stored = [store_rows(tx, part, lineage_no=lineage_no, session_id=tip, turn_no=turn_no) for part in parts]
         for usage in operation.usage:
             add_usage(tx, fence.turn_id, tip, usage, now, late=False)
+        for usage in operation.side_usage:
+            add_usage(tx, fence.turn_id, tip, usage, now, late=True)
         settle_turn(tx, turn_no, operation.outcome, operation.reason, now, again=operation.again)
         store_deliveries(tx, deliveries, now)
         return Finished(message_ids=stored[0] + stored[2], version=version)
