@@ -15,6 +15,7 @@ from hermes_hookspecs.errors import PluginError, TitleError
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.operations import Claim
 from hermes_hookspecs.source import SessionSource
+from hermes_hookspecs.testing.agents import FakeTool
 
 SOURCE = SessionSource(platform="feishu", chat_id="oc_1", user_id="ou_1")
 THING = SimpleNamespace()
@@ -101,6 +102,21 @@ def test_on_a_skip_hook_it_is_logged_counted_and_left_out(app, caplog, hook, res
     assert "evil" not in str(found)
     assert app.plugin_rows()[0].failures == 1
     assert f"plugin 'evil' failed in {hook}, skipped: " in caplog.text
+
+
+@pytest.mark.parametrize("name", ["look up", "a.b", "看", "x" * 65, "look\n"])
+def test_a_tool_with_a_name_that_endpoints_refuse_is_told_once_and_the_rest_runs(app, caplog, name):
+    odd = FakeTool("odd")
+    odd.name = name
+    app.hooks.host.register("evil", Plugin("hermes_tools", lambda: [FakeTool("fine"), odd]))
+    app.hooks.host.register("good", Plugin("hermes_tools", lambda: [FakeTool("look")]))
+
+    for _ in range(2):
+        found = app.hooks.tools()
+
+    assert list(found) == ["look"]
+    said = f"{name!r} is no name of a tool: 1 to 64 ASCII letters, digits, _ and -"
+    assert caplog.text.count(f"plugin 'evil' failed in hermes_tools, skipped: TypeError: {said}") == 1
 
 
 @pytest.mark.parametrize(("hook", "result"), CLOSED)

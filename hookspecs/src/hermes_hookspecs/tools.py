@@ -32,13 +32,18 @@ from hermes_hookspecs.ports.agent import TurnContext
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-__all__ = ["EFFECTS", "Effect", "FunctionTool", "in_thread", "result_text", "tool"]
+__all__ = ["EFFECTS", "Effect", "FunctionTool", "in_thread", "is_tool_name", "result_text", "tool"]
 
 Effect = Literal["read", "idempotent", "write"]
 EFFECTS: tuple[str, ...] = get_args(Effect)
 """What a repetition would do: nothing at all, nothing more, something again."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def is_tool_name(name: str) -> bool:
+    """Return whether endpoints take a tool of this name: 1 to 64 ASCII letters, digits, ``_`` and ``-``."""
+    return _NAME.fullmatch(name) is not None
 
 
 class FunctionTool:
@@ -61,8 +66,8 @@ class FunctionTool:
         timeout_s: float | None,
         most_characters: int,
     ) -> None:
-        if not _NAME.fullmatch(name):
-            raise TypeError(f"{name!r} is no name of a tool: 1-64 of letters, digits, _ and -")
+        if not is_tool_name(name):
+            raise TypeError(f"{name!r} is no name of a tool: 1 to 64 ASCII letters, digits, _ and -")
         if effect not in EFFECTS:
             raise TypeError(f"{name}: effect = {effect!r} is unknown; there are: {', '.join(EFFECTS)}")
         if most_characters < 1 or (timeout_s is not None and timeout_s <= 0):

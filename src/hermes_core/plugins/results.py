@@ -89,6 +89,16 @@ def _claim(_: str, item: object) -> object:
     return item
 
 
+def _tool(_: str, item: object) -> object:
+    from hermes_hookspecs.tools import is_tool_name
+
+    _look_at("tool", _TOOL, item)
+    name = str(getattr(item, "name", ""))  # a text, as was seen
+    if not is_tool_name(name):
+        raise TypeError(f"{name[:80]!r} is no name of a tool: 1 to 64 ASCII letters, digits, _ and -")
+    return item
+
+
 def _decision(_: str, result: object) -> object:
     from hermes_hookspecs.specs.decisions import Allow, Ignore, Refuse
 
@@ -262,5 +272,5 @@ _CHECKS: dict[str, Check] = {
     "hermes_summarisers": _sequence_of(_shaped("summariser", {"name": _is_name, "summarise": callable})),
     "hermes_system_prompt_parts": _sequence_of(_text),
     "hermes_titlers": _sequence_of(_shaped("titler", {"name": _is_name, "title": callable})),
-    "hermes_tools": _sequence_of(_shaped("tool", _TOOL)),
+    "hermes_tools": _sequence_of(_tool),
 }

@@ -31,6 +31,8 @@ def hermes_agents() -> Sequence[Agent] | None:
 def hermes_tools() -> Sequence[Tool] | None:
     """Return tools, each with its ``effect``: what a repetition after a crash would do.
 
+    A name is 1 to 64 ASCII letters, digits, ``_`` and ``-``, since endpoints refuse every request with another.
+
     Called once, before the first turn. All results are joined; of two with one name the plugin asked first wins. A
     failure is logged and the others are there.
 
