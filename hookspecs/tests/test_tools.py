@@ -547,6 +547,32 @@ def test_an_unknown_tool_becomes_a_result_that_names_those_there_are():
     assert result.content == "Error: there is no tool 'lok'. There are: hear, look."
 
 
+def test_more_calls_than_a_row_may_hold_are_left_out_and_the_last_result_says_so():
+    look = FakeTool("look")
+
+    found = results([asked("look")] * 2000, look)
+
+    assert len(look.calls) == len(found) == 100
+    assert [one.content for one in found[:-1]] == ["42"] * 99
+    assert found[-1].content.startswith(
+        "42\n\n[1900 more calls of this answer were left out and did not run: at most 100"
+    )
+
+
+def test_of_many_calls_of_tools_that_are_not_there_a_few_are_answered():
+    look = FakeTool("look")
+
+    found = results([*[asked("x" * 1000)] * 2000, asked("look")], look, most_calls=50)
+
+    assert [one.name for one in found] == [*["x" * 1000] * 10, "look"]
+    assert len(found[0].content) < 200
+    assert "[1990 more calls of this answer were left out" in found[-1].content
+
+
+def test_a_row_of_its_full_size_says_nothing_of_it():
+    assert {one.content for one in results([asked("look")] * 3, FakeTool("look"), most_calls=3)} == {"42"}
+
+
 def test_arguments_that_do_not_fit_become_a_result():
     (result,) = results([asked("weather", '{"days": 1}')], weather)
 

@@ -39,6 +39,10 @@ __all__ = ["AskedCall", "Toolbox"]
 
 _LAST_WORDS_S = 5.0
 """Seconds behind the limit of a call within which the agent says what came of it."""
+_MOST_UNKNOWN = 10
+"""Most calls of one row of tools that are not there: a few answers tell as much as thousands."""
+_SHOWN = 80
+"""Most characters of a name that is quoted."""
 _MOST_CHARACTERS = 50_000
 """Most characters of a result of a tool that names no limit of its own."""
 
@@ -60,6 +64,7 @@ class Toolbox:
     :param approvals: asked before a tool with ``dangerous`` is called; those of the turn where not given. Where there
         are none, such a call is refused.
     :param most_parallel: calls that run at a time, where all calls of a row only read.
+    :param most_calls: of one row; the result of the last one says how many more were left out.
     """
 
     def __init__(
@@ -70,12 +75,16 @@ class Toolbox:
         timeout_s: float = 300.0,
         approvals: Approvals | None = None,
         most_parallel: int = 8,
+        most_calls: int = 100,
     ) -> None:
         self._turn = turn
         self._tools = dict(turn.tools if tools is None else tools)
         self._timeout_s = timeout_s
         self._approvals = turn.approvals if approvals is None else approvals
         self._most_parallel = most_parallel
+        self._most_calls = most_calls
+        self._left_out: dict[str, int] = {}
+        """Id of the last call of a row → how many more were asked for."""
         self._used = {call.id for row in turn.messages for call in row.tool_calls}
 
     @property
@@ -87,15 +96,20 @@ class Toolbox:
         """Return the calls as they are to be stored, in order.
 
         An id that is missing, or was used before in this context, is replaced; arguments stay as they were written.
-        Where not all of them only read, each is marked to begin behind the result of the one before it.
+        Where not all of them only read, each is marked to begin behind the result of the one before it. What is more
+        than a row may hold is left out, so is what is more than a few calls of tools that are not there.
         """
         wanted = tuple(asked)
-        effects = tuple(self._effect(one.name) for one in wanted)
+        kept = self._kept(wanted)
+        effects = tuple(self._effect(one.name) for one in kept)
         in_order = not _run_together(effects)
-        return tuple(
+        calls = tuple(
             ToolCall(id=self._unused(one.id), name=one.name, arguments=one.arguments, effect=effect, in_order=in_order)
-            for one, effect in zip(wanted, effects, strict=True)
+            for one, effect in zip(kept, effects, strict=True)
         )
+        if len(kept) < len(wanted):
+            self._left_out[calls[-1].id] = len(wanted) - len(kept)
+        return calls
 
     async def run(
         self, calls: Sequence[ToolCall], *, within_s: float | None = None
@@ -124,6 +138,17 @@ class Toolbox:
         """
         steering = self._turn.steering
         return "" if steering is None else "\n\n".join(steering.take())
+
+    def _kept(self, wanted: Sequence[AskedCall]) -> Sequence[AskedCall]:
+        kept: list[AskedCall] = []
+        unknown = 0
+        for one in wanted:
+            if len(kept) == self._most_calls:
+                break
+            unknown += one.name not in self._tools
+            if one.name in self._tools or unknown <= _MOST_UNKNOWN:
+                kept.append(one)
+        return kept
 
     def _effect(self, name: str) -> str:
         """Return what a repetition would do: nothing where there is no such tool, the worst where a tool is unclear."""
@@ -159,10 +184,21 @@ class Toolbox:
 
     async def _result(self, call: ToolCall, within_s: float | None) -> ToolResult:
         """Return the result; raises only what cancels the turn."""
+        result = await self._plain_result(call, within_s)
+        left_out = self._left_out.pop(call.id, 0)
+        if not left_out:
+            return result
+        note = (
+            f"[{left_out} more calls of this answer were left out and did not run: at most {self._most_calls} at a "
+            f"time, {_MOST_UNKNOWN} of tools that are not there. Ask again for those that are still needed.]"
+        )
+        return attrs.evolve(result, content=f"{result.content}\n\n{note}")
+
+    async def _plain_result(self, call: ToolCall, within_s: float | None) -> ToolResult:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"
-            return _said(call, REFUSED, f"Error: there is no tool {call.name!r}. There are: {known}.")
+            return _said(call, REFUSED, f"Error: there is no tool {call.name[:_SHOWN]!r}. There are: {known}.")
         try:
             arguments = _read(call.arguments)
         except ArgumentFault as fault:

@@ -109,6 +109,46 @@ def test_a_stream_without_either_is_cut(run, endpoint):
         run()
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0c"])
+def test_marks_that_end_a_line_elsewhere_part_no_piece(run, endpoint, mark):
+    text = f"one{mark}two"
+    piece = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}, ensure_ascii=False)
+    endpoint.then(raw(f"data: {piece.replace(mark, mark)}\n\n", "data: [DONE]\n\n"))
+
+    assert run().answer == text
+
+
+@pytest.mark.parametrize("ends", ["\n", ""])
+def test_an_answer_without_an_end_is_cut_off_and_what_was_shown_stays(run, endpoint, ends):
+    piece = 'data: {"choices":[{"index":0,"delta":{"content":"more "}}]}\n\n'
+    endpoint.then(raw(piece, *[f": {'x' * 5000}{ends}"] * 5))
+    shown = run.Shown()
+
+    with pytest.raises(Rejected, match=r"^the endpoint's answer is longer than 9000 bytes \(answer_bytes\)$"):
+        run(answer_bytes=9000, events=shown)
+
+    assert (shown.answer, shown.steps[-1].finish_reason) == ("more ", "cut")
+
+
+def test_a_long_answer_of_which_nothing_was_shown_is_refused_and_not_asked_for_again(run, endpoint):
+    endpoint.then(whole("x" * 9000))
+
+    with pytest.raises(Rejected, match="longer than 9000 bytes"):
+        run(answer_bytes=9000, stream=False)
+
+    assert len(endpoint.requests) == 1
+
+
+def test_no_more_calls_than_are_allowed_are_made_of_one_answer(run, endpoint):
+    look = FakeTool("look")
+    endpoint.then(calls(*[("look", "{}")] * 30), answer("Done."))
+
+    shown = run(tools=[look], max_calls=3)
+
+    assert (len(look.calls), len(shown.results), shown.answer) == (3, 3, "Done.")
+    assert "[27 more calls of this answer were left out" in endpoint.requests[1].messages[-1]["content"]
+
+
 def test_a_piece_that_is_no_json_is_a_cut(run, endpoint):
     endpoint.then(raw('data: {"choices": [\n\n', chunk(finish_reason="stop"), "data: [DONE]\n\n"), answer("Again."))
 

@@ -97,7 +97,7 @@ class OpenAIAgent:
             key is refused. :raises RetryLater: the endpoint was asked in vain. :raises Rejected: it will not do it.
         """
         effort = _Effort(self._config)
-        box = Toolbox(turn, timeout_s=self._config.tool_timeout_s)
+        box = Toolbox(turn, timeout_s=self._config.tool_timeout_s, most_calls=self._config.max_calls)
         body = self._body(box)
         messages = await self._messages(turn)
         body["messages"] = messages

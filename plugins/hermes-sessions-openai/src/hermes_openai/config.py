@@ -61,6 +61,8 @@ class OpenAIConfig:
         retries: repetitions of a request that failed before anything of its answer was shown.
         retry_wait_s: longest wait before a repetition; an endpoint that asks for more ends the turn.
         max_steps: most requests of a turn. turn_timeout_s: most seconds. turn_tokens: most tokens, 0 for no limit.
+        max_calls: most calls of one answer; what is more is left out, and the model is told.
+        answer_bytes: most bytes of one answer, as they come over the wire; a longer one is cut off.
         tool_timeout_s: seconds that a tool may take which names no limit of its own.
         stream: whether answers are asked for in pieces.
         session_search: whether the model may search earlier conversations.
@@ -90,6 +92,8 @@ class OpenAIConfig:
     max_steps: int = 50
     turn_timeout_s: float = 1500.0
     turn_tokens: int = 0
+    max_calls: int = 100
+    answer_bytes: int = 50_000_000
     tool_timeout_s: float = 300.0
     stream: bool = True
     session_search: bool = True
@@ -166,6 +170,8 @@ _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "max_steps": (1, 10_000, True),
     "turn_timeout_s": (0.01, 604_800, False),
     "turn_tokens": (0, 10**12, True),
+    "max_calls": (1, 10_000, True),
+    "answer_bytes": (1000, 10**12, True),
     "tool_timeout_s": (0.01, 604_800, False),
     "context_tokens": (0, 100_000_000, True),
     "input_bytes": (0, 1_000_000_000, True),

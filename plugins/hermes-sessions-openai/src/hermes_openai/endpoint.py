@@ -24,9 +24,11 @@ from hermes_openai.failures import (
     nothing_said,
     out_of_time,
     silent,
+    too_long,
     withheld,
 )
 from hermes_openai.keys import KEYLESS, without_key
+from hermes_openai.lines import TooLong, lines_of
 from hermes_openai.media import has_media, text_only
 from hermes_openai.reply import Reply
 from hermes_openai.stream import PieceReader
@@ -260,14 +262,15 @@ class Line:
             raise _Failed(self._endpoint.told(failure)) from error
         except TimeoutError as error:
             raise _Failed(out_of_time()) from error
-        lines: AsyncIterator[str] = response.iter_lines()
-        return lines
+        return lines_of(response.iter_bytes(), most_bytes=self._config.answer_bytes)
 
     async def _next(self, lines: AsyncIterator[str], deadline: float) -> str | None:
         """Return the next line, ``None`` at the end."""
         try:
             async with asyncio.timeout_at(deadline) as limit:
                 return await anext(lines, None)
+        except TooLong as error:
+            raise _Failed(too_long(self._config.answer_bytes)) from error
         except Exception as error:  # whatever the client's transport raises, the answer ends here
             if isinstance(error, TimeoutError) and limit.expired():
                 raise _Failed(out_of_time()) from error

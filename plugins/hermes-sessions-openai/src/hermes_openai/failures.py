@@ -22,6 +22,7 @@ __all__ = [
     "nothing_said",
     "out_of_time",
     "silent",
+    "too_long",
     "withheld",
 ]
 
@@ -67,6 +68,11 @@ def nothing_said() -> Failure:
 def silent(seconds: float) -> Failure:
     """Return the failure of an endpoint that sent nothing for a time."""
     return Failure(error=RetryLater(f"the endpoint said nothing for {seconds:g} s"), again=True)
+
+
+def too_long(limit: int) -> Failure:
+    """Return the failure of an answer that did not end within a number of bytes."""
+    return Failure(error=Rejected(f"the endpoint's answer is longer than {limit} bytes (answer_bytes)"))
 
 
 def out_of_time() -> Failure:
