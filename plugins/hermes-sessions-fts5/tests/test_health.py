@@ -178,7 +178,7 @@ def test_a_newer_index_is_refused_and_not_touched(store, say, open_index, index,
     access = store.sqlite_access()
     access.apply(lambda writer: writer.run("UPDATE plugin_schema SET version = 99"))
 
-    with pytest.raises(StoreRefused, match="version 99, this plugin knows 1"):
+    with pytest.raises(StoreRefused, match="version 99, this plugin knows 2"):
         open_index(store)
 
     assert access.version("fts5") == 99
@@ -248,7 +248,7 @@ def test_the_status_says_what_there_is(store, say, index, caught_up):
     after = dict(index.status())
 
     assert "not made yet" in before["index"]
-    assert after["index"] == "fts5, version 1"
+    assert after["index"] == "fts5, version 2"
     assert after["state"] == "complete"
     assert after["rows"] == "1"
     assert int(after["changes waiting"]) > 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["GRAM", "WORD", "fold", "fold_with_origins"]
+__all__ = ["GRAM", "SIGN", "WORD", "fold", "fold_with_origins"]
 
 GRAM = (
     "\u0e00-\u0fff"  # Thai, Lao, Tibetan
@@ -34,6 +34,8 @@ _MARKS = (
 )
 WORD = rf"(?:[^\W_{GRAM}]|[{_MARKS}])"
 """A regular expression of one character of a word in a script with spaces; digits belong to words."""
+SIGN = rf"(?:[^\w {GRAM}{_MARKS}]|_)"
+"""A regular expression of one character of folded text that is neither of a word, nor of CJK, nor a space."""
 
 _JAMO = re.compile("[\u3131-\u318e\uffa0-\uffdc]")
 _ACCENTED = re.compile("[\u00c0-\u06ff\u1ab0-\u1aff\u1d00-\u1fff\u20d0-\u20ff\ufe20-\ufe2f]+")

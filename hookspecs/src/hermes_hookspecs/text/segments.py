@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_hookspecs.text.folding import GRAM, WORD, fold
+from hermes_hookspecs.text.signs import index_signs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,10 +63,12 @@ class IndexTokens:
         tokens: words and grams in the order of the text; their places in it are the positions that phrases need.
             No token holds a space or ASCII punctuation: joined by spaces they can be cut at the spaces again.
         terms: the distinct words (never grams) of at least three characters: the vocabulary for parts of words.
+        signs: the distinct signs between them and pairs of neighbours (:mod:`hermes_hookspecs.text.signs`).
     """
 
     tokens: Sequence[str]
     terms: frozenset[str]
+    signs: frozenset[str] = frozenset()
 
 
 def segments(folded: str) -> Iterator[Segment]:
@@ -93,7 +96,8 @@ def index_tokens(text: str) -> IndexTokens:
             else:
                 tokens += map(add, gram, gram[1:])
                 tokens.append(gram[-1])
-    return IndexTokens(tokens, frozenset(term for term in terms if len(term) >= SHORTEST_PART))
+    long_enough = frozenset(term for term in terms if len(term) >= SHORTEST_PART)
+    return IndexTokens(tokens, long_enough, index_signs(folded))
 
 
 def pieces(word: str) -> Sequence[str]:

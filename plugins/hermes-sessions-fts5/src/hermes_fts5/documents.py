@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AVERAGE_TOKENS",
     "LONG_MARK",
+    "MANY_SIGNS",
     "OVERLAP",
     "PARTS_FROM",
     "TOKENS_OF_PART",
@@ -26,6 +28,7 @@ __all__ = [
     "part_id",
     "place_of",
     "role_mark",
+    "sign_mark",
     "strong_mark",
 ]
 
@@ -44,6 +47,9 @@ PARTS_FROM = 1 << 40
 """Row ids of the index from here on are further parts of long rows; no message has such an id."""
 LONG_MARK = "p"
 """The token in ``place`` that stands for a long row."""
+MOST_SIGNS = 1500
+"""A row with more distinct signs and pairs of them than this, which is no text, has the mark of many instead."""
+MANY_SIGNS = "p"
 FIRST_GRAM = "\u0e00"
 """Characters before this one are looked up as words only."""
 
@@ -91,21 +97,28 @@ def strong_mark(token: str) -> str:
     return f"s{token}"
 
 
+@lru_cache(10_000)
+def sign_mark(sign: str) -> str:
+    """Return the mark of rows that hold a sign, or two signs beside each other."""
+    return f"p{'x'.join(f'{ord(character):x}' for character in sign)}"
+
+
 def role_mark(role: str) -> str:
     """Return the token that stands for a role in ``place``; what people and agents say has none, it is the most."""
     return "" if role in TALK else f"r{role}"
 
 
 def document(message_id: int, lineage_no: int, role: str, content: str) -> Document | None:
-    """Return what is stored of a message, ``None`` where its text has no word: it is found by scanning only."""
+    """Return what is stored of a message, ``None`` where its text is empty."""
     found = index_tokens(content)
     tokens: Sequence[str] = found.tokens
-    if not tokens:
+    if not tokens and not found.signs:
         return None
     characters = () if content.isascii() else {token[0] for token in tokens if token[0] >= FIRST_GRAM}
     least = _strong_from(len(tokens))
     strong = [strong_mark(token) for token, count in Counter(tokens).items() if count >= least]
-    marks = " ".join((*sorted(characters), *strong))
+    signs = sorted(map(sign_mark, found.signs)) if len(found.signs) <= MOST_SIGNS else (MANY_SIGNS,)
+    marks = " ".join((*sorted(characters), *strong, *signs))
     place = f"{place_of(lineage_no)} {role_mark(role)}".rstrip()
     if len(tokens) <= TOKENS_OF_PART:
         return Document(message_id, " ".join(tokens), place, marks, found.terms)

@@ -120,10 +120,12 @@ class Finder:
             # Nothing in it can be looked up: rows are read, the last first.
             self._scan(self._rows.between(0, self._newest(), self._needed))
             return
+        first = self._with_few_signs(first)
         if self._query.sort == RELEVANCE:
             self._by_relevance(first, places, vocabulary)
         else:
-            self._by_time(parts_of_words(self._needed, vocabulary) if has_parts(self._needed) else first, places)
+            has_other = first.table == TEXTS and has_parts(self._needed)
+            self._by_time(parts_of_words(self._needed, vocabulary) if has_other else first, places)
         if first.table == TEXTS:
             self._take_long(places, vocabulary)
         if backfill:
@@ -191,9 +193,17 @@ class Finder:
         config = self._config
         return config.exact_hits if table == TEXTS else min(config.exact_hits, config.newest_hits + config.strong_hits)
 
+    def _with_few_signs(self, first: Lookup) -> Lookup:
+        """The rows with the punctuation of the query instead of those with its words, if they are few."""
+        if first.signs is None or first.table != TEXTS:
+            return first
+        few = self._count(MARKS, first.signs) <= self._exactly(MARKS)
+        return Lookup(MARKS, first.signs) if few else first
+
     def _by_relevance(self, first: Lookup, places: Sequence[int] | None, vocabulary: Vocabulary) -> None:
-        self._rank(first, places, parts=False)
-        if self.best.is_settled(1.0):
+        # What has the marks may hold words whole or as parts: the rows tell.
+        self._rank(first, places, parts=False if first.table == TEXTS else None)
+        if first.table == MARKS or self.best.is_settled(1.0):
             return  # whole words come before parts, so the second reading has nothing to add
         if has_parts(self._needed):
             second = parts_of_words(self._needed, vocabulary)
@@ -202,7 +212,7 @@ class Finder:
             else:
                 self._rank(second, places, parts=True)
 
-    def _rank(self, lookup: Lookup, places: Sequence[int] | None, *, parts: bool) -> None:
+    def _rank(self, lookup: Lookup, places: Sequence[int] | None, *, parts: bool | None) -> None:
         if lookup.expression == NOTHING:
             return
         expression = _within(lookup, places)
@@ -215,7 +225,7 @@ class Finder:
             self.is_bounded = True
             self._rank_some(lookup, expression, parts=parts)
         elif lookup.table == TEXTS:
-            self._rank_all(expression, parts=parts)
+            self._rank_all(expression, parts=bool(parts))
         else:
             ids = [cast("int", row[0]) for row in self._reader.all(DOWN[MARKS], (expression, NO_ID, -1))]
             self._take_weighed(ids, parts=parts)
@@ -297,7 +307,7 @@ class Finder:
                     of_parts = not holds_whole(self._parsed, row.folded) if parts is None else parts
                     self.best.add(row, worth(scores[row.id] * self.weights.near(row.folded), parts=of_parts))
 
-    def _rank_some(self, lookup: Lookup, expression: str, *, parts: bool) -> None:
+    def _rank_some(self, lookup: Lookup, expression: str, *, parts: bool | None) -> None:
         """The newest rows and those that are full of what is looked for; more of the newest while too few are right."""
         reader, config = self._reader, self._config
         newest = reader.all(DOWN[lookup.table], (expression, NO_ID, config.newest_hits))

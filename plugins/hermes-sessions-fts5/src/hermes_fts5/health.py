@@ -30,6 +30,7 @@ __all__ = ["Damaged", "examine", "guarding", "probe"]
 LAST = f"SELECT max(id) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
 PLACE = "SELECT lineage_no FROM messages WHERE id = ?"
 FOUND = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? AND rowid = ?"
+MARKED = "SELECT 1 FROM fts5_marks WHERE fts5_marks MATCH ? AND rowid = ?"
 # With rank 1 trigrams are compared with the words that they are of; tables without content take it as 0.
 INTEGRITY = tuple(
     f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"  # noqa: S608 - constants
@@ -106,8 +107,11 @@ def _running(statement: str) -> Callable[[SqliteWriter], int]:
 
 
 def _is_found(reader: SqliteReader, part: Document, place: str) -> bool:
-    first = part.text.split(" ", 1)[0]
-    return reader.one(FOUND, (f'text : "{first}" AND place : "{place}"', part.id)) is not None
+    word, mark = (tokens.split(" ", 1)[0] for tokens in (part.text, part.marks))
+    sought = f'text : "{word}" AND place : "{place}"' if word else f'place : "{place}"'
+    if reader.one(FOUND, (sought, part.id)) is None:
+        return False
+    return not mark or reader.one(MARKED, (f'"{mark}"', part.id)) is not None
 
 
 def _compare(access: SqliteAccess, reader: SqliteReader) -> Sequence[Finding]:

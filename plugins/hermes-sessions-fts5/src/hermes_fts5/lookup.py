@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_fts5.documents import strong_mark
+from hermes_fts5.documents import MANY_SIGNS, sign_mark, strong_mark
 from hermes_hookspecs.text.needles import EXACT, PREFIX, query_tokens
 from hermes_hookspecs.text.query import And, Not, Or, leaves
+from hermes_hookspecs.text.signs import needed_signs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +30,8 @@ NOTHING = ""
 """An expression that no row answers to."""
 ANYTHING = None
 """Rows that cannot be looked up."""
+SIGNS_OF_LEAF = 16
+"""So many signs of a word or phrase are looked up; the rest is left to verifying."""
 
 
 @attrs.frozen
@@ -38,19 +41,25 @@ class Lookup:
     Attributes:
         table: :data:`TEXTS` or :data:`MARKS`. expression: of FTS5, :data:`NOTHING` where nothing can be there.
         strong: asks :data:`MARKS` for the rows that are full of it, :data:`NOTHING` where that cannot be asked.
+        signs: asks :data:`MARKS` for the rows with all of its punctuation, ``None`` where any row may have that.
     """
 
     table: str
     expression: str
     strong: str = NOTHING
+    signs: str | None = None
 
 
 def whole_words(query: Node, vocabulary: Vocabulary) -> Lookup | None:
     """Return the first reading of a query without exclusions, ``None`` where it takes a scan."""
-    if all(_is_character(leaf) for leaf in leaves(query)):
-        return Lookup(MARKS, _joined(query, _character) or NOTHING, _strong(query))
+    if all(_is_character(leaf) or not query_tokens(leaf.needle) for leaf in leaves(query)):
+        marked = _joined(query, lambda leaf: _character(leaf) if _is_character(leaf) else _signs(leaf))
+        return None if marked is ANYTHING else Lookup(MARKS, marked, _strong(query))
+    signs = _joined(query, _signs)
     expression = _joined(query, lambda leaf: _leaf(leaf, vocabulary, parts=False), vocabulary)
-    return None if expression is ANYTHING else Lookup(TEXTS, expression, _strong(query))
+    if expression is ANYTHING:
+        return None if signs is ANYTHING else Lookup(MARKS, signs)
+    return Lookup(TEXTS, expression, _strong(query), signs)
 
 
 def has_parts(query: Node) -> bool:
@@ -119,6 +128,11 @@ def _is_open_character(token: QueryToken) -> bool:
 
 def _character(leaf: Leaf) -> str:
     return _quoted(leaf.needle.text)
+
+
+def _signs(leaf: Leaf) -> str | None:
+    wanted = needed_signs(leaf.needle.text)[:SIGNS_OF_LEAF]
+    return _all([_any([_quoted(sign_mark(sign)), _quoted(MANY_SIGNS)]) for sign in wanted])
 
 
 def leaf_expression(leaf: Leaf, vocabulary: Vocabulary, *, most: int) -> str | None:

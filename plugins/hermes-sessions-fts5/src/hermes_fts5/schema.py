@@ -2,9 +2,10 @@
 
 ``messages_fts`` holds words and CJK pairs in the order of the text (phrases, bm25), and in its column ``place`` the
 lineage, so that access is part of the look-up. ``fts5_marks`` holds, without positions, every single CJK character
-(a pair that begins with it would be looked up by prefix, which reads all such pairs) and, with an ``s`` before
-it, each token of which a text is full: the rows that score best wherever they stand. ``fts5_terms`` are the distinct
-words, ``messages_fts_trigram`` their trigrams: a part of a word is looked up among words, not among rows.
+(a pair that begins with it would be looked up by prefix, which reads all such pairs), each sign between words and each
+two of them that touch and, with an ``s`` before it, each token of which a text is full: the rows that score best
+wherever they stand. ``fts5_terms`` are the distinct words, ``messages_fts_trigram`` their trigrams: a part of a word is
+looked up among words, not among rows.
 
 The three full-text tables keep no text. Rows leave the first two by their id alone, and a term is never changed, so
 what is taken out is always what was put in.
@@ -50,5 +51,11 @@ INSERT INTO fts5_state SELECT 'backfill_top', coalesce(max(id), 0) FROM messages
 INSERT INTO fts5_state VALUES ('damaged', 0), ('removed', 0), ('cleaned_at', unixepoch());
 """  # noqa: S608 - the names of constants
 
-STEPS = (_FIRST,)
+# Signs were not marked before: every row is taken in anew, and read one by one until it is.
+_SIGNS = """
+UPDATE fts5_state SET value = (SELECT coalesce(max(id), 0) FROM messages) WHERE name IN ('backfill', 'backfill_top');
+UPDATE fts5_state SET value = (SELECT count(*) FROM messages_fts_docsize) WHERE name = 'removed';
+"""
+
+STEPS = (_FIRST, _SIGNS)
 """Migrations of the plugin's tables, the first makes version 1."""

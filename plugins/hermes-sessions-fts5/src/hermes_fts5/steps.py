@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hermes_fts5.documents import place_of
+from hermes_fts5.documents import PARTS_FROM, place_of
 from hermes_fts5.schema import TUNED_TABLES
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def writing(
     :param replaced: how many of the documents may be there already, with another text.
     """
     texts = [(each.id, each.text, each.place) for each in documents]
-    marks = [(each.id, each.marks) for each in documents if each.marks]
+    # Further parts have none; with an empty row, what a changed text was marked with is gone.
+    marks = [(each.id, each.marks) for each in documents if each.id < PARTS_FROM]
     terms = [(term,) for term in sorted(set().union(*(each.terms for each in documents)))]
     remove = removing(removed) if removed else None
 
