@@ -168,6 +168,9 @@ def test_big_rows_are_cut_with_a_mark(scene, ask):
         ({"query": "x", "role_filter": ("robot",)}, "no role 'robot'"),
         ({"query": "x", "detail": "all"}, "adaptive or full"),
         ({"around_message_id": 3}, "name its session"),
+        ({"query": "x", "session_id": "y"}, "give one of the two"),
+        ({"query": "x", "since": 5, "until": 5}, "since is not before until"),
+        ({"since": 5, "until": 4}, "since is not before until"),
         ({"query": "NOT x"}, "leave out"),
     ],
 )

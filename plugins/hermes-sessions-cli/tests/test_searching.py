@@ -210,6 +210,10 @@ def test_filters_reach_the_search(run, say):
         (("NOT", "x"), "leave out"),
         (("x", "--since", "soon"), "--since wants a date"),
         (("x", "--around", "3"), "wants --session"),
+        (("x", "--session", "bread"), "--session reads that one: give one of the two"),
+        (("x", "--session", "bread", "--around", "3"), "give one of the two"),
+        (("x", "--since", "2026-09-02", "--until", "2026-09-01"), "2026-09-02 is not before --until 2026-09-01"),
+        (("--since", "1d", "--until", "2d"), "--since 1d is not before --until 2d"),
     ],
 )
 def test_a_mistake_is_a_usage_error(run, tokens, said):

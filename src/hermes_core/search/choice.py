@@ -100,7 +100,7 @@ class SafeIndex:
             text = f"the index cannot be verified ({_short(error)}); `hermes search index rebuild` makes it anew"
             return (Finding(kind="search-index", subject=self.name, text=text, fixable=True, severity="error"),)
 
-    def status(self) -> Sequence[tuple[str, str]]:
+    def status(self) -> Sequence[tuple[str, str | int]]:
         """Return what the index says of itself, and its last failure."""
         try:
             facts = tuple(self._index.status())

@@ -155,7 +155,7 @@ class ScanIndex:
         """There is nothing that could be wrong."""
         return ()
 
-    def status(self) -> Sequence[tuple[str, str]]:
+    def status(self) -> Sequence[tuple[str, str | int]]:
         """Say that there is no index."""
         return (("index", "none: every search reads the rows one by one"),)
 

@@ -89,7 +89,8 @@ class SessionSearch:
     def answer(self, request: SearchRequest) -> SearchAnswer:
         """Return what was asked for: a session with a row to scroll, a session to read, a query to discover, or browse.
 
-        :raises ValueError: a query with a real mistake, an unknown role, sort or detail, a row without its session.
+        :raises ValueError: a query with a real mistake, an unknown role, sort or detail, a row without its session, a
+            session beside a query, a time range that ends before it begins.
         :raises SessionError: no such session, or the row is not in it; what is somebody else's is not there.
         """
         _check(request)
@@ -282,6 +283,10 @@ def _check(request: SearchRequest) -> None:
         raise ValueError(f"detail is adaptive or full, not {request.detail!r}")
     if request.around_message_id is not None and not request.session_id.strip():
         raise ValueError("to look around a message, name its session too")
+    if request.query.strip() and request.session_id.strip() and request.around_message_id is None:
+        raise ValueError("a query looks through all conversations and a session reads that one: give one of the two")
+    if request.since is not None and request.until is not None and request.since >= request.until:
+        raise ValueError("since is not before until: no row can lie between them")
 
 
 def _detail(request: SearchRequest, count: int) -> tuple[int, int]:

@@ -147,8 +147,8 @@ class SearchIndex(Protocol):
         """Return what is wrong with the index, nothing when it is sound; changes nothing, may read all of it."""
         ...
 
-    def status(self) -> Sequence[tuple[str, str]]:
-        """Return facts for people: ``(name, value)``; quick."""
+    def status(self) -> Sequence[tuple[str, str | int]]:
+        """Return facts for people: ``(name, value)``, counts as numbers; quick."""
         ...
 
 

@@ -31,21 +31,20 @@ def run(call: CliCall) -> int:
     values = call.values
     words = values["query"]
     query = " ".join(str(word) for word in words) if isinstance(words, tuple) else ""
-    around = values["around"]
-    if around is not None and not values["session"]:
-        raise usage_error("option --around wants --session too", "option --around")
+    since, until = moment(values["since"], "--since"), moment(values["until"], "--until")
+    _check_together(call, is_query=bool(query.strip()), is_range=since is None or until is None or since < until)
     try:
         answer = call.app.session_search(
             query,
             session_id=_text(values["session"]),
-            around_message_id=_number(around),
+            around_message_id=_number(values["around"]),
             window=_number(values["window"]) or 5,
             limit=_number(values["limit"]) or (20 if not query.strip() else 10),
             sort=_text(values["sort"]) or "relevance",
             role_filter=_texts(values["role"]),
             source=_text(values["source"]) or None,
-            since=moment(values["since"], "--since"),
-            until=moment(values["until"], "--until"),
+            since=since,
+            until=until,
             detail="full" if values["full"] else "adaptive",
             budget_s=_BUDGET_S,
         )
@@ -68,6 +67,19 @@ def run(call: CliCall) -> int:
     return NOTHING_FOUND if answer.mode == DISCOVER and not answer.results else 0
 
 
+def _check_together(call: CliCall, *, is_query: bool, is_range: bool) -> None:
+    """:raises ConfigError: options that say nothing together."""
+    values = call.values
+    if values["around"] is not None and not values["session"]:
+        raise usage_error("option --around wants --session too", "option --around")
+    if is_query and values["session"]:
+        said = "a query looks through all conversations, --session reads that one: give one of the two"
+        raise usage_error(said, "option --session")
+    if not is_range:
+        said = f"--since {values['since']} is not before --until {values['until']}: no row can lie between them"
+        raise usage_error(said, "option --since")
+
+
 def index_status(call: CliCall) -> int:
     """Print what the index says of itself."""
     rows = call.app.search_index.status()
@@ -78,7 +90,7 @@ def index_status(call: CliCall) -> int:
         return 0
     margin = max((len(name) for name, _value in rows), default=0)
     for name, value in rows:
-        print(f"{safe_line(name):<{margin}}  {safe_line(value)}", file=call.out)
+        print(f"{safe_line(name):<{margin}}  {safe_line(str(value))}", file=call.out)
     return 0
 
 
