@@ -250,5 +250,5 @@ def test_the_status_says_what_there_is(store, say, index, caught_up):
     assert "not made yet" in before["index"]
     assert after["index"] == "fts5, version 2"
     assert after["state"] == "complete"
-    assert after["rows"] == "1"
-    assert int(after["changes waiting"]) > 0
+    assert after["rows"] == 1
+    assert after["changes waiting"] > 0

@@ -47,7 +47,7 @@ class Fts5Config:
     exact_hits: int = 5000
     newest_hits: int = 300
     strong_hits: int = 200
-    tail_limit: int = 500
+    tail_limit: int = 2000
 
     @classmethod
     def of(cls, table: Mapping[str, object]) -> Fts5Config:

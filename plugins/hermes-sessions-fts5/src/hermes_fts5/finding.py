@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, cast
 
 from attrs import evolve
 
-from hermes_fts5.documents import PARTS_FROM, place_of, role_mark
+from hermes_fts5.documents import PARTS_FROM
 from hermes_fts5.longs import best_of_parts, long_rows
 from hermes_fts5.lookup import MARKS, NOTHING, TEXTS, Lookup, has_parts, parts_of_words, whole_words
+from hermes_fts5.narrowing import of_roles, within_places
 from hermes_fts5.ranking import Best, holds_whole
 from hermes_fts5.rows import IDS_AT_ONCE
 from hermes_fts5.steps import number, state
 from hermes_fts5.vocabulary import Vocabulary
 from hermes_fts5.weighing import Weights, worth
-from hermes_hookspecs.messages import ROLES
 from hermes_hookspecs.ports.search import NEWEST, OLDEST, RELEVANCE
 from hermes_hookspecs.text.query import holds, leaves, required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hermes_fts5.config import Fts5Config
     from hermes_fts5.rows import LiveRow, LiveRows
@@ -82,6 +82,7 @@ class Finder:
         self._now = now
         self._until = until
         self._seen: set[int] = set()
+        self._counts: dict[str, int] = {}
         self.weights = Weights(config, self._looked_for, now)
         self.best = Best(query.sort, query.limit)
         self.is_bounded = False
@@ -115,7 +116,7 @@ class Finder:
         first = whole_words(self._needed, vocabulary)
         self._note_rarity(first)
         for start in range(0, len(tail), IDS_AT_ONCE):
-            self._scan(iter(self._rows.of(tail[start : start + IDS_AT_ONCE])), seen=True)
+            self._scan(iter(self._rows.of(tail[start : start + IDS_AT_ONCE], needed=self._needed)), seen=True)
         if first is None:
             # Nothing in it can be looked up: rows are read, the last first.
             self._scan(self._rows.between(0, self._newest(), self._needed))
@@ -177,17 +178,9 @@ class Finder:
 
     def _count(self, table: str, expression: str) -> int:
         """How many rows there are, counted to one more than are scored exactly."""
-        return number(self._reader, COUNTS[table], (expression, self._exactly(table) + 1))
-
-    def _of_roles(self, table: str, expression: str) -> str:
-        """The same for the roles that are asked for, as far as the table knows of roles."""
-        if table != TEXTS:
-            return expression
-        wanted = {role_mark(role) for role in self._query.roles}
-        if "" not in wanted:
-            return f"({expression}) AND place : ({_any_of(wanted)})" if wanted else expression
-        unwanted = {role_mark(role) for role in ROLES} - wanted
-        return f"({expression}) NOT place : ({_any_of(unwanted)})" if unwanted else expression
+        if expression not in self._counts:
+            self._counts[expression] = number(self._reader, COUNTS[table], (expression, self._exactly(table) + 1))
+        return self._counts[expression]
 
     def _exactly(self, table: str) -> int:
         config = self._config
@@ -215,11 +208,12 @@ class Finder:
     def _rank(self, lookup: Lookup, places: Sequence[int] | None, *, parts: bool | None) -> None:
         if lookup.expression == NOTHING:
             return
-        expression = _within(lookup, places)
+        expression = within_places(lookup, places)
         count = self._count(lookup.table, expression)
-        if count > LOOKED_AT:
-            # For fewer rows it costs more than it spares.
-            expression = self._of_roles(lookup.table, expression)
+        if count > self._exactly(lookup.table):
+            # Of fewer rows those of other roles fall out when they are read: FTS5 takes 10 ms to leave out a frequent
+            # role at a million rows, for bm25 counts how many rows hold it.
+            expression = of_roles(lookup.table, expression, self._query.roles)
             count = self._count(lookup.table, expression)
         if count > self._exactly(lookup.table):
             self.is_bounded = True
@@ -238,8 +232,10 @@ class Finder:
         """
         following = self._possibly_best(expression)
         waiting: list[tuple[float, int, str]] = []
+        size = LOOKED_AT
         while following or waiting:
-            page = [heappop(following) for _ in range(min(len(following), LOOKED_AT))]
+            page = [heappop(following) for _ in range(min(len(following), size))]
+            size = min(2 * size, IDS_AT_ONCE)
             waiting += self._with_factors({rowid: score for _, rowid, score in page})
             waiting.sort()
             possible = -following[0][0] if following else 0.0
@@ -339,7 +335,7 @@ class Finder:
             return  # words that stand so far apart come last
 
         def within(expression: str) -> str:
-            return self._of_roles(TEXTS, _within(Lookup(TEXTS, expression), places))
+            return of_roles(TEXTS, within_places(Lookup(TEXTS, expression), places), self._query.roles)
 
         found = long_rows(self._reader, self._needed, vocabulary, within) - self._seen
         ids = sorted(found, reverse=self._query.sort != OLDEST)
@@ -360,7 +356,7 @@ class Finder:
             return
         if lookup.expression == NOTHING:
             return
-        expression = _within(lookup, places)
+        expression = within_places(lookup, places)
         statement, at = (DOWN[lookup.table], NO_ID) if is_newest else (UP[lookup.table], 0)
         page = max(FIRST_PAGE, 4 * self._query.limit)
         while True:
@@ -383,14 +379,3 @@ class Finder:
                 if self.best.is_settled((row.timestamp if is_newest else -row.timestamp) + disorder):
                     return True
         return False
-
-
-def _within(lookup: Lookup, places: Sequence[int] | None) -> str:
-    """The expression of a look-up, in these lineages only where the table knows of lineages."""
-    if places is None or lookup.table != TEXTS:
-        return lookup.expression
-    return f"({lookup.expression}) AND place : ({_any_of(map(place_of, places))})"
-
-
-def _any_of(tokens: Iterable[str]) -> str:
-    return " OR ".join(f'"{token}"' for token in tokens)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from hermes_fts5.sieve import may_hold
+from hermes_fts5.sieve import may_hold, may_hold_as_written
 from hermes_hookspecs.text.folding import fold
 
 if TYPE_CHECKING:
@@ -96,10 +96,15 @@ class LiveRows:
         found = [cast("int", row[0]) for row in self._reader.all(sql, (*self.owners, most + 1))]
         return None if len(found) > most else found
 
-    def of(self, ids: Sequence[int]) -> list[LiveRow]:
-        """Return those of these rows that may be shown, in the order of the ids; at most 200 at a time."""
-        sql = f"SELECT {self._fields} FROM {FROM} WHERE m.id IN ({_marks(ids)}) AND {self._condition}"
-        found = {row.id: row for row in map(self._row, self._reader.all(sql, (*ids, *self._bindings)))}
+    def of(self, ids: Sequence[int], *, needed: Node | None = None) -> list[LiveRow]:
+        """Return those of these rows that may be shown, in the order of the ids; at most 200 at a time.
+
+        :param needed: leaves rows out that certainly do not hold it.
+        """
+        sieve, needles = ("TRUE", ()) if needed is None else may_hold(needed)
+        sql = f"SELECT {self._fields} FROM {FROM} WHERE m.id IN ({_marks(ids)}) AND {sieve} AND {self._condition}"
+        rows = self._reader.all(sql, (*ids, *needles, *self._bindings))
+        found = {row.id: row for row in self._live(rows, needed)}
         return [found[cast("MessageId", each)] for each in ids if each in found]
 
     def stand_in(self, lineage_no: int, *, last: bool) -> LiveRow | None:
@@ -110,7 +115,7 @@ class LiveRows:
             WHERE m.lineage_no = ? AND {self._condition} ORDER BY m.id {order} LIMIT 1
         """
         found = self._reader.one(sql, (lineage_no, *self._bindings))
-        return None if found is None else self._row(found)
+        return None if found is None else next(self._live([found]))
 
     def between(self, above: int, top: int, needed: Node, *, oldest_first: bool = False) -> Iterator[LiveRow]:
         """Yield rows with ids above ``above`` up to ``top`` that may hold what is needed, last stored first or last."""
@@ -122,7 +127,7 @@ class LiveRows:
         """
         while top > above:
             page = self._reader.all(sql, (above, top, *bindings, *self._bindings, PAGE))
-            yield from map(self._row, page)
+            yield from self._live(page, needed)
             if len(page) < PAGE:
                 return
             last = cast("int", page[-1][0])
@@ -154,11 +159,14 @@ class LiveRows:
             found += cast("list[tuple[float, int, str, str, int]]", rows)  # the columns of the statement
         return found
 
-    def _row(self, cells: Cells) -> LiveRow:
-        message_id, lineage_id, session_id, role, timestamp, *searched = cells
-        text = self._access.searched_text(searched)
-        # declared so in the tables
-        return LiveRow(message_id, lineage_id, session_id, role, timestamp, text, fold(text))  # type: ignore[arg-type]
+    def _live(self, rows: Sequence[Cells], needed: Node | None = None) -> Iterator[LiveRow]:
+        """Yield rows, without those that certainly do not hold what is needed."""
+        may_hold_it = None if needed is None else may_hold_as_written(needed)
+        for message_id, lineage_id, session_id, role, timestamp, *searched in rows:
+            text = self._access.searched_text(searched)
+            if may_hold_it is None or may_hold_it(text):
+                # declared so in the tables
+                yield LiveRow(message_id, lineage_id, session_id, role, timestamp, text, fold(text))  # type: ignore[arg-type]
 
 
 def _marks(values: Sequence[object]) -> str:
