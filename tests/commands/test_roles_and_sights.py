@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import attrs
 import pytest
 
 from hermes_core.leases import holder_here
@@ -12,7 +13,7 @@ from hermes_hookspecs.inbox import MessageEvent
 from hermes_hookspecs.messages import ToolCall
 from hermes_hookspecs.operations import Begin
 from hermes_hookspecs.ports.agent import AssistantStep, ToolResult, UsageReport
-from hermes_hookspecs.principal import operator
+from hermes_hookspecs.principal import ADMIN, operator
 from hermes_hookspecs.source import Entrance, SessionSource
 from hermes_hookspecs.turns import Usage
 
@@ -37,6 +38,7 @@ def test_what_is_for_admins_is_refused_to_all_others_and_not_to_the_terminal(pro
     assert run(app, "/reset", CHAT).text == "/new is for admins here."
     assert run(app, "/stop", CHAT).failed
     assert not run(app, "/new", BOSS).failed
+    assert not run(app, "/new", attrs.evolve(CHAT, roles=(ADMIN,))).failed, "a plugin let them in as an admin"
     assert not run(app, "/new").failed
     assert not run(app, "/status", CHAT).failed
 

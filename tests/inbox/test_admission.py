@@ -14,7 +14,7 @@ from hermes_hookspecs.errors import ConfigError
 from hermes_hookspecs.inbox import MessageEvent
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.operations import Begin
-from hermes_hookspecs.principal import ADMIN
+from hermes_hookspecs.principal import ADMIN, OPERATOR
 from hermes_hookspecs.source import SessionSource
 from hermes_hookspecs.specs.decisions import Allow, Ignore, Refuse
 from hermes_hookspecs.state import StateUpdate
@@ -250,6 +250,66 @@ def test_hermes_decide_access_of_a_plugin_comes_before_the_built_in_rule(gate, d
 
     assert (result.id is not None) == taken
     assert door.told() == replies
+
+
+class _Usher:
+    """Lets everybody in, with these roles."""
+
+    def __init__(self, *roles):
+        self.roles = frozenset(roles)
+
+    @hookimpl
+    def hermes_decide_access(self, event):
+        return Allow(roles=self.roles)
+
+
+def test_the_roles_that_a_plugin_gives_a_sender_stand_in_the_row_and_in_its_principal(gate):
+    door = gate(plugins=(_Usher("vip", ADMIN),))
+
+    (result,) = door.accept(door.event())
+
+    source = door.app.store.inbox_item(result.id).source
+    assert source.roles == (ADMIN, "vip")
+    assert door.app.principal(source).roles == {ADMIN, "vip"}
+
+
+def test_an_adapter_gives_nobody_a_role_whoever_lets_the_message_in(gate):
+    claimed = {"roles": (ADMIN,)}
+
+    for door in (gate(dm_policy="open"), gate(plugins=(_Usher(),))):
+        (result,) = door.accept(door.event(source=claimed))
+
+        assert door.app.store.inbox_item(result.id).source.roles == ()
+
+
+def test_a_role_of_a_list_in_the_settings_is_not_stored_and_ends_with_its_line(gate):
+    door = gate(admins=("u1",))
+
+    (result,) = door.accept(door.event())
+
+    source = door.app.store.inbox_item(result.id).source
+    assert source.roles == ()
+    assert door.app.principal(source).roles == {ADMIN}
+
+
+def test_a_plugin_that_calls_somebody_the_operator_lets_nobody_in(gate):
+    class Flatterer:
+        @hookimpl
+        def hermes_decide_access(self, event):
+            return Allow(roles={OPERATOR})
+
+    door = gate(plugins=(Flatterer(),))
+
+    (result,) = door.accept(door.event())
+
+    assert result.id is None
+    assert door.app.principal(SessionSource(platform="toy", chat_id="c", roles=(OPERATOR,))).sees_all is False
+
+
+@pytest.mark.parametrize("roles", ["admin", {""}, {7}, None])
+def test_what_is_no_set_of_names_is_no_set_of_roles(roles):
+    with pytest.raises(TypeError):
+        Allow(roles=roles)
 
 
 def test_hermes_decide_access_that_fails_lets_nobody_in(gate):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 
+import attrs
 import pytest
 
 from hermes_core import open_app
@@ -17,7 +18,7 @@ from hermes_hookspecs.jobs import CANCELLED, DONE, LOST
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.messages import ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, ToolResult
-from hermes_hookspecs.principal import operator
+from hermes_hookspecs.principal import ADMIN, operator
 from hermes_hookspecs.source import SessionSource
 from hermes_hookspecs.testing.agents import FakeTool
 
@@ -88,6 +89,14 @@ def test_somebody_else_can_neither_see_nor_answer_a_request(app):
 
     assert len(said) == 2
     assert said[0] == said[1], "whoever may not answer is told what somebody is told who guesses"
+
+
+def test_an_admin_by_a_plugin_may_answer_for_somebody_else(app):
+    boss = attrs.evolve(BOB, roles=(ADMIN,))
+
+    result = asked(app, lambda one: app.oversight.answer(one.id, boss, approve=True))
+
+    assert "told: yes" in result.text
 
 
 def test_a_turn_that_is_stopped_while_it_asks_leaves_no_open_request(app):

@@ -124,7 +124,8 @@ def principal_of(source: SessionSource, *, shared: bool) -> Principal:
     """Return the principal of a message from ``source``.
 
     In private: the person by every id, and the chat. In a room: the same person, and the room, but of what is theirs
-    only what was said in that very room; where the key is shared, the room alone.
+    only what was said in that very room; where the key is shared, the room alone. Roles are those of the source;
+    nobody is made the operator by one.
     """
     room = room_of(source)
     owners = {owner_of(source, shared=shared)}
@@ -134,4 +135,5 @@ def principal_of(source: SessionSource, *, shared: bool) -> Principal:
         owners.add(_owner("dm", source, source.chat_id))
     if not shared:
         owners |= {_owner("person", source, user) for user in (source.user_id, source.user_id_alt) if user}
-    return Principal(owners=frozenset(owners), room=room, name=source.user_name or source.participant or "")
+    name, roles = source.user_name or source.participant or "", frozenset(source.roles) - {OPERATOR}
+    return Principal(owners=frozenset(owners), room=room, roles=roles, name=name)

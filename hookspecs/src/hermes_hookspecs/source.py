@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 __all__ = ["DEFAULT_ACCOUNT", "DEFAULT_PROFILE", "Entrance", "KeyParts", "KeyPolicy", "SessionSource"]
@@ -24,6 +26,13 @@ def _required_text(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
+def _sorted_texts(value: object) -> tuple[str, ...]:
+    """Return names in order, each once; one text is refused, since each of its characters would become a name."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"roles are several texts, such as ({value!r},), not {type(value).__name__}")
+    return tuple(sorted({str(one) for one in value}))
+
+
 @attrs.frozen(kw_only=True)
 class SessionSource:
     """Where a message came from. Ids are opaque and compared byte for byte; empty text counts as ``None``.
@@ -42,6 +51,8 @@ class SessionSource:
         user_name, chat_name, chat_topic: labels, data from outside, never part of a key.
         parent_chat_id: channel that owns the thread. message_id: the platform's id of the message itself.
         is_bot: the sender is a bot or a webhook.
+        roles: what a plugin's :class:`~hermes_hookspecs.specs.decisions.Allow` added to the sender of this message, in
+            order; set at the door of the gateway alone: what an adapter puts here is dropped. Never part of a key.
     """
 
     platform: str = attrs.field(converter=_required_text)
@@ -60,6 +71,7 @@ class SessionSource:
     parent_chat_id: str | None = attrs.field(default=None, converter=_text_or_none)
     message_id: str | None = attrs.field(default=None, converter=_text_or_none)
     is_bot: bool = False
+    roles: tuple[str, ...] = attrs.field(default=(), converter=_sorted_texts)
 
     @property
     def participant(self) -> str | None:

@@ -83,7 +83,9 @@ class Admission:
 
         :raises StorageError: nothing may be acknowledged.
         """
-        decisions = [await self._decide(event) for event in events]
+        decided = [await self._decide(event) for event in events]
+        decisions = [decision for decision, _ in decided]
+        events = [_in_role(event, roles) for event, (_, roles) in zip(events, decided, strict=True)]
         let_in = [at for at, decision in enumerate(decisions) if isinstance(decision, Allow)]
         recalls = [at for at in let_in if events[at].recalls]
         messages = [at for at in let_in if not events[at].recalls]
@@ -108,15 +110,20 @@ class Admission:
 
     # --- decisions
 
-    async def _decide(self, event: MessageEvent) -> Allow | Refuse | Ignore:
+    async def _decide(self, event: MessageEvent) -> tuple[Allow | Refuse | Ignore, frozenset[str]]:
+        """Return the decision, and the roles that are stored with the message.
+
+        Those of the built-in rule are not: whoever is taken off a list of the settings is an admin no longer.
+        """
         try:
             decision = self._hooks.decide_access(event)
         except PluginError as failed:
             _log.warning("a message was refused: %s", failed)
-            return Ignore(reason=f"plugin {failed.plugin} could not say whether to let them in")
+            return Ignore(reason=f"plugin {failed.plugin} could not say whether to let them in"), frozenset()
+        roles = decision.roles if isinstance(decision, Allow) else frozenset()
         if decision is None:
             decision = await self._by_rule(event)
-        return decision if not isinstance(decision, Allow) else self._of_bots(event, decision)
+        return (decision if not isinstance(decision, Allow) else self._of_bots(event, decision)), roles
 
     async def _by_rule(self, event: MessageEvent) -> Allow | Refuse | Ignore:
         source, now = event.source, self._clock.now()
@@ -195,3 +202,10 @@ class Admission:
             return AcceptResult(id=None, refused=str(error))
         self._wake(())
         return result
+
+
+def _in_role(event: MessageEvent, roles: frozenset[str]) -> MessageEvent:
+    """Return a message with the roles of its sender, and with no others."""
+    if not roles and not event.source.roles:
+        return event
+    return attrs.evolve(event, source=attrs.evolve(event.source, roles=roles))

@@ -18,6 +18,7 @@ from hermes_core.turns.forsaken import take_back_forsaken
 from hermes_core.turns.sweeping import close_dead
 from hermes_core.turns.topics import WORK
 from hermes_hookspecs.errors import HermesError, StorageError
+from hermes_hookspecs.inbox import INTERNAL
 from hermes_hookspecs.operations import Begun
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.sessions import SessionEntry
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.inbox import InboxItem
     from hermes_hookspecs.ports.store import StoreReader
     from hermes_hookspecs.sessions import Lineage, Session
+    from hermes_hookspecs.source import SessionSource
 
 __all__ = ["LineageWork"]
 
@@ -133,7 +135,7 @@ class LineageWork:
         serving, first = self._serving, batch[0]
         shared = serving.desk.shared(first.source)
         snapshot = self._engine.snapshot(tip, _entry(lineage, first, shared=shared), serving.agent, serving.tools)
-        principal = serving.desk.principal(first.source)
+        principal = serving.desk.principal(_speaker(first))
         self._opened = await self._engine.open(batch, tip, principal, taken=self._opened)
         operation = self._queue.begin(
             look, batch, holder=serving.holder(first), shared=shared, snapshot=snapshot, opened=self._opened
@@ -170,6 +172,11 @@ class LineageWork:
                 await settled(following.close())
             self.in_turn = False
             self._around.waker.wake(outbox_topic(first.entrance))
+
+
+def _speaker(item: InboxItem) -> SessionSource:
+    """Return who says a message: a role is good for what its holder says, not for what comes of it later."""
+    return attrs.evolve(item.source, roles=()) if item.kind == INTERNAL else item.source
 
 
 def _entry(lineage: Lineage, item: InboxItem, *, shared: bool) -> SessionEntry:

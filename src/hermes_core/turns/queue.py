@@ -214,10 +214,11 @@ class _PassedOver:
 
 
 def same_address(one: InboxItem, other: InboxItem) -> bool:
-    """Return whether two messages may be answered together: one key, one sender, one address, one way of answering."""
+    """Return whether two messages may be answered together: one key, sender, role, address, way of answering."""
     return (
         one.session_key == other.session_key
         and one.source.participant == other.source.participant
+        and one.source.roles == other.source.roles
         and address_of(one.source) == address_of(other.source)
         and one.entrance == other.entrance
         and one.waiter == other.waiter

@@ -13,7 +13,7 @@ from hermes_hookspecs.inbox import CONTROL, PENDING, QUARANTINED, SUPERSEDED, WI
 from hermes_hookspecs.messages import Attachment
 from hermes_hookspecs.operations import Accept, Attach, Claim, Withdraw
 from hermes_hookspecs.state import ABSENT, StateUpdate
-from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, binding, holder_at, key_of, releasing
+from hermes_hookspecs.testing.scene import KEY, OTHER_KEY, binding, holder_at, key_of, releasing, source_at
 from hermes_hookspecs.testing.storage.fixtures import StoreFixtures
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class InboxTests(StoreFixtures):
     def test_an_accepted_message_waits_with_all_its_fields(self, store: Store, scene: Scene) -> None:
         draft = scene.incoming(
             "look",
+            source=attrs.evolve(source_at(), roles=("vip", "admin")),
             identities=("i1", "i2"),
             attachments=(Attachment(kind="image", name="a.png", size=3, sha256="ab"),),
             waiter=holder_at(),
