@@ -75,5 +75,10 @@ def webhook_stage(webhook_fake, tmp_path):
 
 
 @pytest.fixture
+def webhook_both(webhook_fake, tmp_path):
+    return FeishuStage(webhook_fake, tmp_path, accounts=("default", "second"), timing=Timing(patience_s=10.0))
+
+
+@pytest.fixture
 def as_json():
     return lambda value: json.dumps(value, ensure_ascii=False)

@@ -21,6 +21,17 @@ def fake(webhook_fake):
 
 
 @pytest.fixture
+def neighbours(webhook_both):
+    """Return a stage of two accounts at one address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for alias in ("default", "second"):
+        webhook_both.world.app(alias).webhook = f"http://127.0.0.1:{port}/feishu/{alias}"
+    return webhook_both
+
+
+@pytest.fixture
 def scene(stage):
     """Return a function that plays a test with a running account, and with a way to call it."""
 
@@ -247,11 +258,52 @@ def test_an_api_that_is_not_there_is_waited_for_while_direct_messages_come_in(st
     stage.play(play)
 
 
-def test_two_accounts_at_one_address_are_refused_and_both_are_named(fake):
-    fake.config(("default", "second"))
-    listen = {"listen": "127.0.0.1:9321", "mode": "webhook"}
-    with pytest.raises(ConfigError, match=r"127\.0\.0\.1:9321 is where account 'default' listens, too"):
-        fake.config(("default", "second"), account=listen)
+def test_two_accounts_at_one_path_of_one_address_are_refused_and_both_are_named(fake):
+    place = {"listen": "127.0.0.1:9321", "mode": "webhook", "path": "/events"}
+    with pytest.raises(ConfigError, match="'/events' is the path of account 'default' at the same address, too"):
+        fake.config(("default", "second"), account=place)
+    fake.config(("default", "second"), account={name: place[name] for name in ("listen", "mode")})
+    fake.config(("default", "second"), account=place | {"mode": "connection"})
+
+
+def test_accounts_share_a_port_and_each_hears_its_own(neighbours):
+    async def play():
+        async with neighbours.running() as first, neighbours.running("second") as second:
+            assert first.inlet is not second.inlet
+            one, other = await first.hear(), await second.hear()
+            assert (one.source.account_id, other.source.account_id) == ("default", "second")
+            assert (len(first.inlet.handed), len(second.inlet.handed)) == (1, 1)
+
+    neighbours.play(play)
+
+
+def test_an_account_that_is_away_is_503_while_its_neighbour_is_served(neighbours):
+    away = neighbours.world.app("second")
+
+    async def play():
+        async with neighbours.running() as first:
+            status, text = await neighbours.fake.pushes.call(away, b"{}")
+            assert (status, json.loads(text)["msg"]) == (503, "this account is not served now")
+            async with neighbours.running("second") as second:
+                await second.hear()
+            assert (await neighbours.fake.pushes.call(away, b"{}"))[0] == 503
+            await first.hear()
+
+    neighbours.play(play)
+
+
+def test_a_call_signed_for_the_neighbour_is_refused(neighbours):
+    first_app, second_app = neighbours.world.app("default"), neighbours.world.app("second")
+
+    async def play():
+        async with neighbours.running() as first, neighbours.running("second") as second:
+            event = neighbours.fake.event(second_app, "im.chat.imagined_v9", {})
+            status, _ = await neighbours.fake.pushes.call(first_app, *signed(second_app, event))
+            assert status == 401
+            await first.inlet.until(lambda: bool(refused(first)), "it is counted where it was called")
+            assert refused(second) == []
+
+    neighbours.play(play)
 
 
 @pytest.mark.parametrize("steps", range(6))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_feishu.config import AccountConfig, FeishuConfig
     from hermes_feishu.connection import LongConnection
     from hermes_feishu.credentials import Credentials
+    from hermes_feishu.listening import Listeners
     from hermes_feishu.webhook import Webhook
     from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.platform import AccountSetup, DeliveryPart, Inlet, SendResult
@@ -40,6 +41,7 @@ _ACTIVE = 2
 class FeishuAdapter:
     """An adapter of the platform ``feishu``. For one event loop.
 
+    :param listeners: of the webhooks of all accounts; asked for by a webhook alone.
     :param pause: waits for seconds; what tests replace.
     """
 
@@ -50,6 +52,7 @@ class FeishuAdapter:
         account: AccountConfig,
         credentials: Credentials,
         *,
+        listeners: Callable[[], Listeners],
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._account_id = setup.account_id
@@ -63,13 +66,14 @@ class FeishuAdapter:
             self._client, config, account, reader=self._reader, lookups=lookups, pacing=Pacing(setup.clock, pause)
         )
         self._reactions = TypingReactions(self._client, setup.clock)
-        self._receiving = self._receiver(setup, account, credentials, pause)
+        self._receiving = self._receiver(setup, account, credentials, listeners, pause)
 
     def _receiver(
         self,
         setup: AccountSetup,
         account: AccountConfig,
         credentials: Credentials,
+        listeners: Callable[[], Listeners],
         pause: Callable[[float], Awaitable[None]],
     ) -> LongConnection | Webhook:
         if account.mode == WEBHOOK:
@@ -81,7 +85,7 @@ class FeishuAdapter:
                 Verifier(credentials, setup.clock),
                 self._config,
                 account,
-                path=account.path or f"/feishu/{setup.account_id}",
+                listeners=listeners(),
                 identify=self._identify,
                 pause=pause,
             )

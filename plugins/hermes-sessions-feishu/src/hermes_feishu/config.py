@@ -31,7 +31,8 @@ class AccountConfig:
 
     Attributes:
         app_id: of the app, ``cli_...``. domain: address of the open platform, without a slash at its end.
-        mode: :data:`CONNECTION` or :data:`WEBHOOK`. listen: host and port of the webhook. path: the path of its URL.
+        mode: :data:`CONNECTION` or :data:`WEBHOOK`. listen: host and port of the webhook. path: the path of its URL,
+            ``/feishu/<alias>`` where it is not set; accounts may share an address, and not a path.
         secrets_file: where the secrets are that the environment does not have; ``""``: in the account's own folder.
         reply_in_thread: an answer in a group opens a topic. quote: an answer in a group quotes its question.
         mention_all: ``@all`` counts as a mention of us.
@@ -125,6 +126,8 @@ def _accounts(value: object) -> Mapping[str, AccountConfig]:
         if not _ALIAS.fullmatch(str(alias)):
             raise _wrong(section, str(alias), "is no alias: lower-case letters, digits, . _ -")
         account = _account(section, table)
+        if not account.path:
+            account = attrs.evolve(account, path=f"/feishu/{alias}")
         other = owners.setdefault(account.app_id, str(alias))
         if other != alias:
             raise _wrong(
@@ -136,14 +139,13 @@ def _accounts(value: object) -> Mapping[str, AccountConfig]:
 
 
 def _refuse_shared_addresses(accounts: Mapping[str, AccountConfig]) -> None:
-    owners: dict[tuple[str, int], str] = {}
+    owners: dict[tuple[str, int, str], str] = {}
     for alias, account in accounts.items():
-        other = owners.setdefault(account.listen, alias) if account.mode == WEBHOOK else alias
+        place = (*account.listen, account.path)
+        other = owners.setdefault(place, alias) if account.mode == WEBHOOK else alias
         if other != alias:
-            host, port = account.listen
-            raise _wrong(
-                f"{_SECTION}.accounts.{alias}", "listen", f"{host}:{port} is where account {other!r} listens, too"
-            )
+            what = f"{account.path!r} is the path of account {other!r} at the same address, too"
+            raise _wrong(f"{_SECTION}.accounts.{alias}", "path", what)
 
 
 def _account(section: str, table: object) -> AccountConfig:

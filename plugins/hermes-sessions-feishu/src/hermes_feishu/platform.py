@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_feishu.config import FeishuConfig
+    from hermes_feishu.listening import Listeners
     from hermes_hookspecs.ports.platform import AccountSetup, PlatformAdapter
 
 __all__ = ["FeishuPlatform"]
@@ -27,6 +28,7 @@ class FeishuPlatform:
 
     def __init__(self, config: FeishuConfig) -> None:
         self._config = config
+        self._listeners: Listeners | None = None
         self.abilities = PlatformAbilities(
             threads=True,
             edits=True,
@@ -55,4 +57,14 @@ class FeishuPlatform:
             section = f"plugins.feishu.accounts.{setup.account_id}"
             raise ConfigError(f"[{section}] is not there; write app_id below it", section=section, key="app_id")
         credentials = credentials_of(setup.account_id, account, environ=setup.environ, folder=setup.folder)
-        return FeishuAdapter(setup, self._config, account, credentials)
+        return FeishuAdapter(setup, self._config, account, credentials, listeners=self._shared)
+
+    def _shared(self) -> Listeners:
+        """Return the sockets of all webhooks."""
+        from hermes_feishu.config import WEBHOOK
+        from hermes_feishu.listening import Listeners
+
+        if self._listeners is None:
+            called = (account for account in self._config.accounts.values() if account.mode == WEBHOOK)
+            self._listeners = Listeners((account.listen, account.path) for account in called)
+        return self._listeners

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from logging import CRITICAL, getLogger
+from logging import getLogger
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -11,35 +11,28 @@ from aiohttp import web
 from hermes_feishu.verification import Refusal
 from hermes_hookspecs.errors import RetryLater
 from hermes_hookspecs.ports.platform import CONNECTED, CONNECTING, WAITING
-from hermes_hookspecs.sockets import close_server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from hermes_feishu.config import AccountConfig, FeishuConfig
     from hermes_feishu.intake import Intake
+    from hermes_feishu.listening import Listeners
     from hermes_feishu.verification import Opened, Verifier
     from hermes_hookspecs.ports.platform import Inlet
 
 __all__ = ["Webhook"]
 
 _log = getLogger(__name__)
-_strangers = getLogger(f"{__name__}.strangers")
-_strangers.setLevel(CRITICAL)
-"""What callers can cause, as a broken request line, is not for a log that somebody reads."""
-
 _ANSWER_S = 2.5
 _MOST_BYTES = 1024 * 1024
 _BODY_S = 5.0
-_SHUTDOWN_S = 3.0
-_LINGER_S = 0.5
-"""Seconds for which the rest of a body is read away that was refused, so that its sender can read why."""
 
 
 class Webhook:
     """Receives the events of one account. For one event loop.
 
-    :param path: of the URL. identify: finds out who we are.
+    :param listeners: of all accounts, which may share an address. identify: finds out who we are.
     """
 
     def __init__(
@@ -49,7 +42,7 @@ class Webhook:
         config: FeishuConfig,
         account: AccountConfig,
         *,
-        path: str,
+        listeners: Listeners,
         identify: Callable[[], Awaitable[None]],
         pause: Callable[[float], Awaitable[None]],
     ) -> None:
@@ -57,7 +50,7 @@ class Webhook:
         self._verifier = verifier
         self._config = config
         self._account = account
-        self._path = path
+        self._listeners = listeners
         self._identify = identify
         self._pause = pause
         self._refused = 0
@@ -71,28 +64,20 @@ class Webhook:
         """
         inlet.report(CONNECTING)
         self._inlet = inlet
-        server = web.Server(
-            self._called, access_log=None, logger=_strangers, auto_decompress=False, lingering_time=_LINGER_S
-        )
-        runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_S)
-        await runner.setup()
-        listening: asyncio.Server | None = None
         try:
-            listening = await self._listen(server)
+            await self._listen()
             await self._find_out(inlet)
             self._is_known = True
             self._report()
             await asyncio.Event().wait()
         finally:
             self._inlet, self._is_known = None, False
-            if listening is not None:
-                await close_server(listening)
-            await runner.cleanup()
+            await self._listeners.leave(self._account.listen, self._account.path)
 
-    async def _listen(self, server: web.Server) -> asyncio.Server:
+    async def _listen(self) -> None:
         host, port = self._account.listen
         try:
-            return await asyncio.get_running_loop().create_server(server, host, port)
+            await self._listeners.join(self._account.listen, self._account.path, self._called)
         except OSError as error:
             raise RetryLater(f"{host}:{port} cannot be listened on: {error.strerror or 'it is taken'}") from error
 
@@ -112,19 +97,9 @@ class Webhook:
     # --- calls
 
     async def _called(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path != self._path:
-            return web.json_response({"msg": "there is nothing at this address"}, status=404)
-        if request.method != "POST":
-            return web.json_response({"msg": "there is POST here"}, status=405, headers={"Allow": "POST"})
-        try:
-            body = await self._body(request)
-            opened = body if isinstance(body, Refusal) else self._verifier.open(request.headers, body)
-            return self._refuse(opened) if isinstance(opened, Refusal) else await self._take(opened)
-        except (ConnectionError, asyncio.CancelledError):
-            raise
-        except Exception:  # noqa: BLE001 - whatever fails in one call, the others are answered
-            _log.exception("a call of %s failed", self._path)
-            return web.json_response({"msg": "this is our fault; send it again"}, status=500)
+        body = await self._body(request)
+        opened = body if isinstance(body, Refusal) else self._verifier.open(request.headers, body)
+        return self._refuse(opened) if isinstance(opened, Refusal) else await self._take(opened)
 
     async def _body(self, request: web.BaseRequest) -> bytes | Refusal:
         """Return the raw bytes of a body, or why they are not read."""
@@ -156,7 +131,7 @@ class Webhook:
     def _refuse(self, refusal: Refusal) -> web.Response:
         self._refused += 1
         if self._refused.bit_count() == 1:  # the first, second, fourth, ...: strangers must not fill a log
-            _log.warning("%d calls of %s were refused, now: %s", self._refused, self._path, refusal.reason)
+            _log.warning("%d calls of %s were refused, now: %s", self._refused, self._account.path, refusal.reason)
         self._report(f"{self._refused} calls refused, the last one because {refusal.reason}")
         headers = {"Connection": "close"} if refusal.status in (408, 413) else None
         return web.json_response({"msg": refusal.reason}, status=refusal.status, headers=headers)
