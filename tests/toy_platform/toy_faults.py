@@ -25,6 +25,8 @@ from toy_process import ToyHome
 __all__ = ["Outcome", "Plan", "play", "verdict"]
 
 CHATS = 6
+MOST_OPEN = 240
+"""Messages without an answer at which people wait: a slow machine makes a run slow, and not its queues overflow."""
 END_S = 90
 SETTINGS = """
 [gateway]
@@ -100,6 +102,7 @@ async def _talk(server, dice, said):
     """Say something in some chat again and again, and let things go wrong on the way."""
     while True:
         await asyncio.sleep(dice.uniform(0.005, 0.06))
+        await server.until(lambda: len(said) - len(server.shown) < MOST_OPEN, END_S)
         chat, text = f"c{dice.randrange(CHATS)}", f"message-{len(said) + 1}."
         said.append((chat, text))
         await server.say(text, chat=chat, user=chat, times=dice.choice((1, 1, 2)))
