@@ -8,12 +8,13 @@ import os
 import socket
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from logging import INFO
 
 import pytest
 from toy_chat import ToyChatPlugin, ToyPlatform, ToyServer
 
 from hermes_core.gateway.ownership import Ownership
-from hermes_hookspecs.errors import AuthFailed, ConfigError
+from hermes_hookspecs.errors import AuthFailed, ConfigError, RetryLater
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.ports.platform import CONNECTED
 from hermes_hookspecs.source import Entrance
@@ -277,6 +278,68 @@ def test_an_adapter_that_swallows_its_cancellation_is_left_behind(gate, monkeypa
         let_go.set()
 
     within(test())
+
+
+def _lines(caplog, name):
+    """Return what the log says about an account at INFO or above."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno >= INFO
+        and record.name == "hermes_core.gateway.process"
+        and f"{name} is " in record.getMessage()
+    ]
+
+
+def test_a_platform_that_is_away_has_one_line_for_each_reason_and_one_when_it_is_back(gate, caplog):
+    class Away(ToyPlatform):
+        runs = 0
+
+        def adapter(self, setup):
+            return self
+
+        async def run(self, inlet):
+            self.runs += 1
+            if self.runs < 9:
+                raise RetryLater("no way there" if self.runs < 6 else "the door is shut")
+            inlet.report(CONNECTED)
+            await asyncio.Event().wait()
+
+    caplog.set_level(INFO)
+
+    async def test():
+        async with gate(plugins=(Others(Away(name="away")),)) as found:
+            back = await found.until_state(CONNECTED, "away")
+            assert back.starts == 9
+
+    within(test())
+    assert _lines(caplog, "away") == [
+        "away is waiting: no way there",
+        "away is waiting: the door is shut",
+        "away is connected",
+    ]
+
+
+def test_what_strangers_do_to_an_account_is_in_its_status_and_fills_no_log(gate, caplog):
+    class Door(ToyPlatform):
+        def adapter(self, setup):
+            return self
+
+        async def run(self, inlet):
+            for number in range(50):
+                inlet.report(CONNECTED, f"{number} calls were refused")
+            await asyncio.Event().wait()
+
+    caplog.set_level(INFO)
+
+    async def test():
+        async with gate(plugins=(Others(Door(name="door")),)) as found:
+            async with asyncio.timeout(PATIENCE_S):
+                while found.account("door").detail != "49 calls were refused":  # noqa: ASYNC110 - read from a file
+                    await asyncio.sleep(0.01)
+
+    within(test())
+    assert len(_lines(caplog, "door")) == 1
 
 
 def test_an_adapter_may_raise_anything_and_is_run_again_ever_later(gate):

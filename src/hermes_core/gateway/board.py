@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_hookspecs.ports.gateway import AccountStatus
-from hermes_hookspecs.ports.platform import CONNECTED, CONNECTING
+from hermes_hookspecs.ports.platform import CONNECTED, CONNECTING, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,16 +15,24 @@ if TYPE_CHECKING:
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.source import Entrance
 
-__all__ = ["AccountBoard", "Board"]
+__all__ = ["TRIED_AGAIN", "AccountBoard", "Board"]
 
 _COUNTED = ("accepted", "duplicates", "refused", "unaddressed", "sent", "deferred", "failed")
 _LONGEST_DETAIL = 300
+_AWAY = (CONNECTING, WAITING)
+_MOST_REASONS = 20
+TRIED_AGAIN: Final = "; tried again in "
+"""What stands between the reason of an account that waits, and for how long it does."""
 
 
 class AccountBoard:
     """One account. Thread-safe.
 
-    :param changed: told when its state changes: entrance, state, detail.
+    :param changed: told when its state or its detail changes.
+
+    Attributes:
+        is_news: the last change is worth a line in a log: an account that is away has one for each reason, however
+            often it is tried again, and one that is there has none for what strangers do to it.
     """
 
     def __init__(self, entrance: Entrance, clock: Clock, changed: Callable[[AccountBoard], None]) -> None:
@@ -33,6 +41,8 @@ class AccountBoard:
         self.detail = ""
         self.heard_at: int | None = None
         self.starts = 0
+        self.is_news = True
+        self._reasons: set[str] = set()
         self._clock = clock
         self._changed = changed
         self._since = clock.now()
@@ -49,10 +59,25 @@ class AccountBoard:
         detail = " ".join(detail.split())[:_LONGEST_DETAIL]
         if (state, detail) == (self.state, self.detail):
             return
-        if state != self.state:
+        if state != self.state and not (self._reasons and state in _AWAY):
             self._since = self._clock.now()
+        self.is_news = self._tells(state, detail)
         self.state, self.detail = state, detail
         self._changed(self)
+
+    def _tells(self, state: str, detail: str) -> bool:
+        """Return whether a change tells something, and remember why it is away."""
+        if state == WAITING:
+            reason = detail.partition(TRIED_AGAIN)[0]
+            is_new = reason not in self._reasons
+            if len(self._reasons) >= _MOST_REASONS:
+                self._reasons.clear()
+            self._reasons.add(reason)
+            return is_new
+        if state == CONNECTING:
+            return not self._reasons
+        self._reasons.clear()
+        return state != CONNECTED or state != self.state
 
     def count(self, what: str, number: int = 1) -> None:
         """Count something that happened to messages or answers; one of the counts of :class:`AccountStatus`."""

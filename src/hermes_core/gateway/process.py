@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, suppress
-from logging import INFO, WARNING, getLogger
+from logging import DEBUG, INFO, WARNING, getLogger
 from typing import TYPE_CHECKING
 
 from hermes_core.gateway.account import Account, House
@@ -161,7 +161,7 @@ class GatewayProcess:
 
     def _note(self, board: AccountBoard) -> None:
         self._stir.set()
-        level = WARNING if board.state in (FAILED, WAITING) else INFO
+        level = DEBUG if not board.is_news else WARNING if board.state in (FAILED, WAITING) else INFO
         what = f"{board.state}: {board.detail}" if board.detail else board.state
         fields = {"platform": board.entrance.platform, "account": board.entrance.account_id, "state": board.state}
         _log.log(level, "%s is %s", board.entrance, what, extra=fields)

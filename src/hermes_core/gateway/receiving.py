@@ -10,6 +10,7 @@ from logging import getLogger
 from random import random
 from typing import TYPE_CHECKING
 
+from hermes_core.gateway.board import TRIED_AGAIN
 from hermes_core.outbox.results import one_line
 from hermes_core.settling import abandon
 from hermes_hookspecs.errors import AuthFailed, ConfigError, StoreStopped
@@ -74,7 +75,7 @@ class Receiver:
                 self._failures = 0
             self._failures += 1
             wait_s = self._back_off_s()
-            self._board.set(WAITING, f"{reason}; tried again in {wait_s:.0f} s" if wait_s >= 1 else reason)
+            self._board.set(WAITING, f"{reason}{TRIED_AGAIN}{wait_s:.0f} s" if wait_s >= 1 else reason)
             await asyncio.sleep(wait_s)
 
     async def _once(self) -> str:

@@ -25,7 +25,8 @@ class AccountStatus:
 
     Attributes:
         state: ``connecting``, ``connected``, ``waiting``, ``failed`` (:mod:`hermes_hookspecs.ports.platform`), or
-            :data:`ELSEWHERE`. detail: one line for people. since: when it came to that, UTC milliseconds.
+            :data:`ELSEWHERE`. detail: one line for people. since: when it came to that, UTC milliseconds;
+            of one that waits and tries again by turns, when it began to.
         heard_at: when the platform was heard last, ``None`` where the adapter never said. starts: how often the adapter
             was run. accepted, duplicates, refused, unaddressed: messages, since the process began. sent, deferred,
             failed: answers, the same.

@@ -54,6 +54,7 @@ class Webhook:
         self._identify = identify
         self._pause = pause
         self._refused = 0
+        self._last_refusal = ""
         self._is_known = False
         self._inlet: Inlet | None = None
 
@@ -131,11 +132,20 @@ class Webhook:
     def _refuse(self, refusal: Refusal) -> web.Response:
         self._refused += 1
         if self._refused.bit_count() == 1:  # the first, second, fourth, ...: strangers must not fill a log
-            _log.warning("%d calls of %s were refused, now: %s", self._refused, self._account.path, refusal.reason)
-        self._report(f"{self._refused} calls refused, the last one because {refusal.reason}")
+            _log.warning(
+                "refused so far: %d of the calls of %s, now: %s", self._refused, self._account.path, refusal.reason
+            )
+        self._last_refusal = refusal.reason
+        self._report()
         headers = {"Connection": "close"} if refusal.status in (408, 413) else None
         return web.json_response({"msg": refusal.reason}, status=refusal.status, headers=headers)
 
-    def _report(self, detail: str = "") -> None:
-        if self._inlet is not None and self._is_known:
-            self._inlet.report(CONNECTED, detail)
+    def _report(self) -> None:
+        if self._inlet is None or not self._is_known:
+            return
+        host, port = self._account.listen
+        detail = f"listens at http://{f'[{host}]' if ':' in host else host}:{port}{self._account.path}"
+        if self._refused:
+            calls = "1 call was" if self._refused == 1 else f"{self._refused} calls were"
+            detail += f"; {calls} refused, the last one because {self._last_refusal}"
+        self._inlet.report(CONNECTED, detail)
