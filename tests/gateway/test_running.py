@@ -472,6 +472,31 @@ def test_a_health_port_that_is_taken_is_told_and_the_gateway_runs(gate):
     within(test())
 
 
+def test_a_health_port_that_gets_free_is_taken_by_who_waits_for_it(gate, monkeypatch):
+    monkeypatch.setattr("hermes_core.gateway.health._AGAIN_S", 0.01)
+
+    async def test():
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            async with gate({"gateway.health_port": port}) as found:
+                await found.until_state(CONNECTED)
+                taken.close()
+                async with asyncio.timeout(PATIENCE_S):
+                    while await _tried(port) != 200:  # noqa: ASYNC110 - asked for over a socket, as others do
+                        await asyncio.sleep(0.01)
+
+    within(test())
+
+
+async def _tried(port):
+    try:
+        return (await _ask(port, "/health"))[0]
+    except ConnectionError:
+        return 0
+
+
 def test_a_gateway_that_has_left_with_a_word_is_not_there_any_more(gate):
     async def test():
         async with gate() as found:

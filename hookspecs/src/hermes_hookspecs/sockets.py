@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from contextlib import suppress
 
-__all__ = ["close_server"]
+__all__ = ["close_server", "why_not"]
 
 
 async def close_server(server: asyncio.Server) -> None:
@@ -22,3 +24,10 @@ async def close_server(server: asyncio.Server) -> None:
         await asyncio.sleep(0)
     finally:
         server.close()
+
+
+def why_not(error: OSError) -> str:
+    """Return in the system's few words why an address cannot be listened at; asyncio wraps them in many of its own."""
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    return os.strerror(error.errno)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from contextlib import suppress
 from logging import getLogger
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.gateway.metrics import metrics
+from hermes_core.settling import settled
 from hermes_hookspecs.errors import StorageError
 from hermes_hookspecs.ports.platform import CONNECTED
-from hermes_hookspecs.sockets import close_server
+from hermes_hookspecs.sockets import close_server, why_not
 
 if TYPE_CHECKING:
     from hermes_core.gateway.board import Board
@@ -28,6 +28,8 @@ _log = getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 _PATIENCE_S = 5.0
+_AGAIN_S = 1.0
+"""Seconds after which a port that is taken is asked for again."""
 _MOST_BYTES = 8192
 _OPEN = ("waiting", "sending", "failed")
 _MOST_ROWS = 10_000
@@ -46,17 +48,30 @@ class HealthServer:
         self._port = port
         self._server: asyncio.Server | None = None
 
-    async def start(self) -> str:
-        """Listen; return the address, why there is none, or ``""`` where none is wanted."""
+    async def start(self) -> None:
+        """Listen, if that can be had; the address, or why there is none, stands on the board."""
         if not self._port:
-            return ""
+            return
+        reason = await self._listen()
+        self._board.health = f"port {self._port} cannot be had: {reason}" if reason else f"http://{HOST}:{self._port}"
+        if reason:
+            _log.warning("the health endpoint cannot listen on port %d: %s; it is tried again", self._port, reason)
+
+    async def keep(self) -> None:
+        """Try again until it listens: the gateway that this one is to take over from may have the port."""
+        while self._port and self._server is None:
+            await asyncio.sleep(_AGAIN_S)
+            if not await self._listen():
+                self._board.health = f"http://{HOST}:{self._port}"
+                _log.info("the health endpoint listens at %s", self._board.health)
+
+    async def _listen(self) -> str:
+        """Listen; return why that cannot be, ``""`` where it does."""
         try:
-            self._server = await asyncio.start_server(self._serve, HOST, self._port, limit=_MOST_BYTES)
+            self._server = await settled(asyncio.start_server(self._serve, HOST, self._port, limit=_MOST_BYTES))
         except OSError as error:
-            reason = error.strerror if error.errno is None else os.strerror(error.errno)
-            _log.warning("the health endpoint cannot listen on port %d: %s", self._port, reason)
-            return f"port {self._port} cannot be had: {reason}"
-        return f"http://{HOST}:{self._port}"
+            return why_not(error)
+        return ""
 
     async def stop(self) -> None:
         """Stop listening; idempotent."""

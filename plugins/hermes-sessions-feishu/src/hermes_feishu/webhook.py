@@ -11,6 +11,7 @@ from aiohttp import web
 from hermes_feishu.verification import Refusal
 from hermes_hookspecs.errors import RetryLater
 from hermes_hookspecs.ports.platform import CONNECTED, CONNECTING, WAITING
+from hermes_hookspecs.sockets import why_not
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -80,7 +81,7 @@ class Webhook:
         try:
             await self._listeners.join(self._account.listen, self._account.path, self._called)
         except OSError as error:
-            raise RetryLater(f"{host}:{port} cannot be listened on: {error.strerror or 'it is taken'}") from error
+            raise RetryLater(f"{host}:{port} cannot be listened on: {why_not(error)}") from error
 
     async def _find_out(self, inlet: Inlet) -> None:
         """Find out who we are; meanwhile direct messages are taken, and others have to come again."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from logging import getLogger
 from random import random
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.errors import Rejected
 from hermes_hookspecs.ports.platform import CONNECTING, WAITING, Sent
+from hermes_hookspecs.sockets import why_not
 from hermes_webhook.book import Book
 from hermes_webhook.callbacks import post, session
 from hermes_webhook.door import Door
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from hermes_webhook.listeners import Listeners
 
 __all__ = ["WebhookAdapter"]
-
-_log = getLogger(__name__)
 
 _FIRST_S, _MOST_S = 0.5, 30.0
 """Seconds until an address that cannot be had is asked for again: first, and at most."""
@@ -93,11 +91,7 @@ class WebhookAdapter:
             try:
                 await self._listeners.join(self._account.listen, self._account.path, door.handle)
             except OSError as error:
-                reason = error.strerror or str(error)
-                inlet.report(WAITING, f"cannot listen at {self._account.listen}: {reason}")
-                _log.info(
-                    "%s/%s cannot listen at %s: %s", self._platform, self._account.alias, self._account.listen, reason
-                )
+                inlet.report(WAITING, f"cannot listen at {self._account.listen}: {why_not(error)}")
             else:
                 return
             await asyncio.sleep(wait_s * (0.5 + random()))  # noqa: S311 - spreads, hides nothing
