@@ -80,7 +80,7 @@ def preview_of(content: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class Attachment:
-    """An input of one turn beside its text. The bytes live in the attachment store.
+    """A file beside a text: an input of one turn, or what an answer brings along; the attachment store has its bytes.
 
     Attributes:
         kind: ``image``, ``audio``, ``video`` or ``document``.

@@ -1,7 +1,7 @@
 """Answers stored and not yet delivered.
 
-A delivery is one text for one place; its target is frozen when it is stored. It goes out in parts, each with an
-idempotency key that is minted once, in order per (account, chat, thread).
+A delivery is one text for one place, with the files that go along; its target is frozen when it is stored. It goes out
+in parts, each with an idempotency key that is minted once, in order per (account, chat, thread).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hermes_hookspecs.encoding import encode_text
 
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import DeliveryId, InboxId, LineageId, SessionKey, TurnId
+    from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.source import KeyPolicy, SessionSource
     from hermes_hookspecs.turns import LeaseHolder
 
@@ -73,6 +74,8 @@ class DeliveryDraft:
         key: of :func:`delivery_key`; a delivery with a known key is not stored again, whatever it says.
         target: the place, frozen here. inbox_id: the message it answers, the oldest one of its turn.
         kind: :data:`ANSWER`, :data:`NOTICE` or :data:`REPLY`.
+        files: what goes along, behind the text. Their bytes are in the attachment store by then, and its lineage refers
+            to them.
     """
 
     key: str
@@ -83,14 +86,20 @@ class DeliveryDraft:
     turn_id: TurnId | None = None
     inbox_id: InboxId | None = None
     kind: str = ANSWER
+    files: tuple[Attachment, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
 class PartDraft:
-    """One part of a delivery, as it was split for its platform."""
+    """One part of a delivery, as it was split for its platform.
+
+    Attributes:
+        file: what the part is; its text is then what stands for it where it cannot be sent.
+    """
 
     text: str
     format: str = "text"
+    file: Attachment | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -104,6 +113,7 @@ class StoredPart:
     sent_at: int | None = None
     platform_message_id: str | None = None
     possible_repeat: bool = False
+    file: Attachment | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -117,7 +127,7 @@ class Delivery:
         due_at: UTC milliseconds before which it is not sent. awaits_inbound: it waits for a message from its address.
         uncertain: its first unsent part may have gone out in an attempt whose outcome nobody knows.
         error: one line, of the last failure.
-        parts: in order; empty until it is split.
+        parts: in order; empty until it is split. files: as they were stored.
     """
 
     id: DeliveryId
@@ -140,6 +150,7 @@ class Delivery:
     error: str
     settled_at: int | None
     parts: tuple[StoredPart, ...]
+    files: tuple[Attachment, ...] = ()
 
     def is_due(self, now: int) -> bool:
         """Return whether its time has come: one that was never put off is due whatever the wall clock does."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.source import SessionSource
     from hermes_hookspecs.state import StateUpdate
     from hermes_hookspecs.testing.agreement import Side
+    from hermes_hookspecs.testing.strategies import Answer
 
 __all__ = ["DeliveryRules"]
 
@@ -41,7 +42,7 @@ class DeliveryRules(Play):
     """Rules about deliveries."""
 
     @rule(chosen=answers, number=numbers, control=st.none() | numbers)
-    def deliver(self, *, chosen: list[tuple[str, SessionSource, str, str]], number: int, control: int | None) -> None:
+    def deliver(self, *, chosen: list[Answer], number: int, control: int | None) -> None:
         """Store deliveries, perhaps as the reply to a command."""
         drafts = self.drafts_of(chosen, number)
         self.run(
@@ -72,7 +73,7 @@ class DeliveryRules(Play):
         where it goes.
         """
         if number > 3 or not self.oracle.next_deliveries(ENTRANCES):
-            drafts = self.drafts_of([(f"d{self.fresh()}", place, "answer", ANSWER)], number)
+            drafts = self.drafts_of([(f"d{self.fresh()}", place, "answer", ANSWER, ())], number)
             self.run(lambda _side: ops.Deliver(drafts=drafts, now=self.now))
         heads = self.oracle.next_deliveries(ENTRANCES)
         head = heads[number % len(heads)]

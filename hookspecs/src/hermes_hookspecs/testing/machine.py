@@ -49,6 +49,7 @@ from hermes_hookspecs.testing.strategies import (
 if TYPE_CHECKING:
     from hermes_hookspecs.ids import SessionKey
     from hermes_hookspecs.testing.agreement import Side
+    from hermes_hookspecs.testing.strategies import Answer
     from hermes_hookspecs.turns import LeaseHolder, Usage
 
 __all__ = ["StoreMachine", "machine_settings"]
@@ -148,7 +149,7 @@ class StoreMachine(DeliveryRules, ChoreRules, RouteRules):
         dead: bool,
         which: str,
         note: bool,
-        chosen: list[tuple[str, SessionSource, str, str]],
+        chosen: list[Answer],
         maintenance: bool,
     ) -> None:
         """Begin a turn where another one died, perhaps with what that one had taken."""
@@ -232,7 +233,7 @@ class StoreMachine(DeliveryRules, ChoreRules, RouteRules):
         usage: tuple[Usage, ...],
         outcome: str,
         touch: bool,
-        chosen: list[tuple[str, SessionSource, str, str]],
+        chosen: list[Answer],
         which: str,
     ) -> None:
         """End a turn."""
@@ -258,15 +259,7 @@ class StoreMachine(DeliveryRules, ChoreRules, RouteRules):
         chosen=answers,
         which=agains,
     )
-    def revoke(
-        self,
-        *,
-        number: int,
-        exact: bool | None,
-        outcome: str,
-        chosen: list[tuple[str, SessionSource, str, str]],
-        which: str,
-    ) -> None:
+    def revoke(self, *, number: int, exact: bool | None, outcome: str, chosen: list[Answer], which: str) -> None:
         """Take a lease away."""
         lineage_id = self.some_lineage(number)
         stamp = None if exact is None else self.stamp_of(lineage_id, exact=exact)

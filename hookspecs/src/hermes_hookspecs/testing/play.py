@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.source import SessionSource
+    from hermes_hookspecs.testing.strategies import Answer
     from hermes_hookspecs.turns import LeaseHolder
 
 __all__ = ["Play"]
@@ -237,7 +238,7 @@ class Play(RuleBasedStateMachine):
         place = self.sides[1].delivery_place(delivery.id)
         return lambda side: side.delivery_id(place)
 
-    def drafts_of(self, chosen: list[tuple[str, SessionSource, str, str]], number: int) -> tuple[DeliveryDraft, ...]:
+    def drafts_of(self, chosen: list[Answer], number: int) -> tuple[DeliveryDraft, ...]:
         """Return what is to be delivered, of a lineage that is there or of none."""
         lineage_id = self.some_lineage(number)
         known = self.oracle.lineage(lineage_id, ALL) is not None
@@ -249,8 +250,9 @@ class Play(RuleBasedStateMachine):
                 session_key=KEYS[0],
                 lineage_id=lineage_id if known else None,
                 kind=kind,
+                files=files,
             )
-            for key, target, text, kind in chosen
+            for key, target, text, kind, files in chosen
         )
 
     def some_fence(self, back: int) -> Fence:

@@ -25,6 +25,7 @@ from hermes_hookspecs.operations import (
     GetOrCreate,
     MarkSent,
     ReleaseRoute,
+    RetryDelivery,
     Revoke,
     SplitDelivery,
 )
@@ -293,6 +294,10 @@ class Scene:
         """Give a delivery up that was claimed."""
         operation = FailDelivery(delivery_id=claimed.id, attempt=claimed.attempt, now=self.now, error="refused")
         return self.run(attrs.evolve(operation, **fields))  # type: ignore[arg-type]  # as above
+
+    def retry(self, delivery_id: DeliveryId) -> Delivery:
+        """Let a delivery that failed be sent again."""
+        return self.run(RetryDelivery(delivery_id=delivery_id, now=self.now))
 
     def send(self, delivery_id: DeliveryId) -> Delivery:
         """Claim a delivery and send it as one part."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, MessageDraft
+from hermes_hookspecs.messages import KIND_SUMMARY, SYSTEM, Attachment, MessageDraft
 from hermes_hookspecs.outbox import ANSWER, NOTICE, PartDraft
 from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
 from hermes_hookspecs.state import CONVERSATION, StateUpdate
@@ -17,10 +17,12 @@ __all__ = [
     "KEYS",
     "TITLES",
     "USERS",
+    "Answer",
     "agains",
     "answers",
     "carried",
     "drafts_in",
+    "file_lists",
     "flags",
     "holders",
     "keys",
@@ -37,6 +39,9 @@ __all__ = [
     "updates",
     "usages",
 ]
+
+Answer = tuple[str, SessionSource, str, str, tuple[Attachment, ...]]
+"""Key, target, text, kind and files of what is to be delivered."""
 
 KEYS = tuple(key_of(name) for name in ("a", "b", "c"))
 USERS = ("ou_1", "ou_2")
@@ -95,12 +100,26 @@ drafts_in = st.tuples(
     st.sampled_from([None, None, None, holder_at()]),
 )
 """Key, source, text, identities, kind, error, only-if-idle and waiter of a message that comes in."""
+files = st.builds(
+    Attachment,
+    kind=st.sampled_from(["image", "document"]),
+    name=st.sampled_from(["a.png", "报告.pdf"]),
+    media_type=st.sampled_from(["", "image/png"]),
+    size=st.sampled_from([0, 7]),
+    sha256=st.sampled_from(["0" * 64, "f" * 64]),
+)
+file_lists = st.lists(files, max_size=2).map(tuple)
 answers = st.lists(
-    st.tuples(st.sampled_from(["d1", "d2", "d3", "d4"]), places | sources, texts, st.sampled_from([ANSWER, NOTICE])),
+    st.tuples(
+        st.sampled_from(["d1", "d2", "d3", "d4"]),
+        places | sources,
+        texts,
+        st.sampled_from([ANSWER, NOTICE]),
+        file_lists,
+    ),
     max_size=2,
 )
-"""Key, target, text and kind of what is to be delivered."""
-part_lists = st.lists(st.builds(PartDraft, text=texts), min_size=1, max_size=3).map(tuple)
+part_lists = st.lists(st.builds(PartDraft, text=texts, file=st.none() | files), min_size=1, max_size=3).map(tuple)
 tries = st.tuples(st.sampled_from(["", "defer", "await", "await", "await", "fail"]), flags, flags, flags)
 """How an attempt to send ends; whether a part may have gone out, it failed, a message came meanwhile."""
 agains = st.sampled_from(["none", "all", "some"])

@@ -149,7 +149,7 @@ def split_delivery(tables: Tables, operation: SplitDelivery) -> tuple[StoredPart
     row = _claimed(tables, operation)
     if not row.parts:
         parts = tuple(
-            StoredPart(index=index, text=part.text, format=part.format, key=f"{row.key}-{index}")
+            StoredPart(index=index, text=part.text, format=part.format, key=f"{row.key}-{index}", file=part.file)
             for index, part in enumerate(operation.parts)
         )
         row = _change(tables, row, parts=parts)

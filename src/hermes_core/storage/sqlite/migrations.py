@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FIFTH", "FOURTH", "SIXTH"]
+__all__ = ["FIFTH", "FOURTH", "SEVENTH", "SIXTH"]
 
 FOURTH = """
 -- One row per call of a tool. arguments, result: the beginning, within a bound; empty once the lineage is gone.
@@ -112,4 +112,10 @@ CREATE TABLE route_moves (
 ) STRICT;
 CREATE UNIQUE INDEX route_moves_of_batch ON route_moves (batch, kind, key) WHERE batch IS NOT NULL;
 CREATE INDEX route_moves_by_lineage ON route_moves (lineage_id);
+"""
+
+SEVENTH = """
+-- files: JSON, what goes along with the text. file: JSON, the one of them that a part is.
+ALTER TABLE outbox ADD COLUMN files TEXT;
+ALTER TABLE outbox_parts ADD COLUMN file TEXT;
 """

@@ -28,6 +28,7 @@ __all__ = [
     "attachments_text",
     "calls_text",
     "entrance_text",
+    "file_text",
     "holder_text",
     "ids_text",
     "open_calls_text",
@@ -36,6 +37,7 @@ __all__ = [
     "read_attachments",
     "read_calls",
     "read_entrance",
+    "read_file",
     "read_holder",
     "read_ids",
     "read_json",
@@ -201,6 +203,24 @@ def read_attachments(text: str | None) -> tuple[Attachment, ...]:
     except (TypeError, StoreDamaged) as error:
         _warn("attachments", error)
         return ()
+
+
+def file_text(file: Attachment | None) -> str | None:
+    """The cell of the file that a part is, ``None`` where it is a text."""
+    return None if file is None else _json_text(_told(file))
+
+
+def read_file(text: str | None) -> Attachment | None:
+    """The file of a cell; of a damaged one none: the part is its text then."""
+    if text is None:
+        return None
+    from hermes_hookspecs.messages import Attachment
+
+    try:
+        return Attachment(**read_json(text))  # type: ignore[arg-type]  # see except
+    except (TypeError, StoreDamaged) as error:
+        _warn("a file", error)
+        return None
 
 
 def calls_text(calls: tuple[ToolCall, ...]) -> str | None:

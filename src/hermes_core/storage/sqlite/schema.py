@@ -9,7 +9,7 @@ written often touches them. Rows are ordered by their integer ids, never by time
 from __future__ import annotations
 
 from hermes_core.storage.sqlite.migrate import Migration, Schema
-from hermes_core.storage.sqlite.migrations import FIFTH, FOURTH, SIXTH
+from hermes_core.storage.sqlite.migrations import FIFTH, FOURTH, SEVENTH, SIXTH
 
 __all__ = ["APPLICATION_ID", "SCHEMA"]
 
@@ -327,8 +327,8 @@ CHECKSUMS = {
     "lineages": 0x8A79E20B,
     "messages": 0x082DCBCC,
     "meta": 0xD695DE9B,
-    "outbox": 0xC8E75051,
-    "outbox_parts": 0xD08E7AD2,
+    "outbox": 0xF2733847,
+    "outbox_parts": 0x91F80436,
     "plugin_state": 0x3E8E7A0E,
     "route_moves": 0x7C149081,
     "routes": 0xB2573A3A,
@@ -346,6 +346,7 @@ SCHEMA = Schema(
         Migration(4, FOURTH),
         Migration(5, FIFTH),
         Migration(6, SIXTH),
+        Migration(7, SEVENTH),
     ),
     checksums=CHECKSUMS,
 )

@@ -10,6 +10,7 @@ from hermes_hookspecs.testing.storage.compression import CompressionTests
 from hermes_hookspecs.testing.storage.concurrency import ConcurrencyTests
 from hermes_hookspecs.testing.storage.controls import ControlTests
 from hermes_hookspecs.testing.storage.deletion import DeletionTests
+from hermes_hookspecs.testing.storage.files import FileTests
 from hermes_hookspecs.testing.storage.finishes import FinishTests
 from hermes_hookspecs.testing.storage.hiding import HidingTests
 from hermes_hookspecs.testing.storage.inbox import InboxTests
@@ -50,6 +51,7 @@ class StorageSuite(
     EndingTests,
     OutboxTests,
     SendingTests,
+    FileTests,
     ThreadTests,
     InboundTests,
     PeopleTests,

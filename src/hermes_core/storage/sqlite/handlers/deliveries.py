@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from hermes_core.storage.sqlite.queries.outbox import delivery
-from hermes_core.storage.sqlite.rows import source_text
+from hermes_core.storage.sqlite.rows import attachments_text, source_text
 from hermes_hookspecs.errors import Conflict, DeliveryNotFound
 from hermes_hookspecs.outbox import DROPPED, SENDING, SENT, address_of
 
@@ -23,8 +23,8 @@ __all__ = ["cells_of", "deliver", "drop_delivery", "retry_delivery", "store_deli
 
 INSERT = """
     INSERT INTO outbox (key, address, lineage_id, turn_id, inbox_id, session_key, kind, status, created_at, due_at,
-        target, text)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'waiting', ?10, ?10, ?8, ?9)
+        target, text, files)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'waiting', ?11, ?11, ?8, ?9, ?10)
     ON CONFLICT (key) DO NOTHING RETURNING id
 """
 KNOWN = "SELECT id FROM outbox WHERE key = ?"
@@ -52,6 +52,7 @@ def cells_of(drafts: Iterable[DeliveryDraft]) -> list[Row]:
             draft.kind,
             source_text(draft.target),
             draft.text,
+            attachments_text(draft.files),
         )
         for draft in drafts
     ]

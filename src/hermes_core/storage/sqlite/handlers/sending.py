@@ -11,7 +11,7 @@ from hermes_core.storage.sqlite.handlers.entries import ADOPT, lead
 from hermes_core.storage.sqlite.handlers.plugin_state import put
 from hermes_core.storage.sqlite.queries.outbox import delivery
 from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, route
-from hermes_core.storage.sqlite.rows import holder_text
+from hermes_core.storage.sqlite.rows import file_text, holder_text
 from hermes_hookspecs.errors import Conflict
 from hermes_hookspecs.operations import BindRoute
 from hermes_hookspecs.outbox import REPLY, SENDING, WAITING
@@ -34,7 +34,7 @@ CLAIM = """
     UPDATE outbox SET status = 'sending', attempt = attempt + 1, inbound_seen = 0, owner = ?, uncertain = ?
     WHERE id = ?
 """
-ADD_PART = "INSERT INTO outbox_parts (delivery_id, part, key, format, text) VALUES (?, ?, ?, ?, ?)"
+ADD_PART = "INSERT INTO outbox_parts (delivery_id, part, key, format, text, file) VALUES (?, ?, ?, ?, ?, ?)"
 SENT_BY = "SELECT attempt FROM outbox_parts WHERE delivery_id = ? AND part = ?"
 MARK_PART = """
     UPDATE outbox_parts SET sent_at = ?, attempt = ?, platform_message_id = ?, possible_repeat = ?
@@ -104,15 +104,13 @@ def _stands(tx: Transaction, delivery_id: DeliveryId, attempt: int) -> Delivery:
 def split_delivery(operation: SplitDelivery) -> Callable[[Transaction], tuple[StoredPart, ...]]:
     """Work of :class:`~hermes_hookspecs.operations.SplitDelivery`."""
     delivery_id, attempt = operation.delivery_id, operation.attempt
+    cells = [(part.format, part.text, file_text(part.file)) for part in operation.parts]
 
     def work(tx: Transaction) -> tuple[StoredPart, ...]:
         found = _in_hand(tx, delivery_id, attempt)
         if found.parts:
             return found.parts
-        parts = [
-            (delivery_id, index, f"{found.key}-{index}", part.format, part.text)
-            for index, part in enumerate(operation.parts)
-        ]
+        parts = [(delivery_id, index, f"{found.key}-{index}", *cell) for index, cell in enumerate(cells)]
         tx.run_many(ADD_PART, parts)
         return _stands(tx, delivery_id, attempt).parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hermes_core.storage.sqlite.rows import read_holder, read_source
+from hermes_core.storage.sqlite.rows import read_attachments, read_file, read_holder, read_source
 from hermes_hookspecs.encoding import encode_text
 from hermes_hookspecs.outbox import SENT, Delivery, StoredPart
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     Number = int | None
     DeliveryRow = tuple[
         DeliveryId, str, str, str, SessionKey, LineageId | None, TurnId | None, InboxId | None, str, str, int, int,
-        str | None, int, int, int, int, str, Number,
+        str | None, int, int, int, int, str, Number, str | None,
     ]  # fmt: skip
-    PartRow = tuple[int, str, str, str, Number, str | None, int]
+    PartRow = tuple[int, str, str, str, Number, str | None, int, str | None]
 
 __all__ = ["by_key", "deliveries", "delivery", "next_deliveries"]
 
 DELIVERY = """
     SELECT id, key, target, text, session_key, lineage_id, turn_id, inbox_id, kind, status, attempt, failures, owner,
-        created_at, due_at, awaits_inbound, uncertain, error, settled_at
+        created_at, due_at, awaits_inbound, uncertain, error, settled_at, files
     FROM outbox
 """
 NEWEST = f"{DELIVERY} ORDER BY id DESC LIMIT ?"
@@ -34,7 +34,7 @@ NEWEST_UNSENT = f"{DELIVERY} WHERE status <> 'sent' AND status = ? ORDER BY id D
 # Most rows were sent, so the newest of them are among the newest of all.
 NEWEST_SENT = f"{DELIVERY} WHERE status = 'sent' ORDER BY id DESC LIMIT ?"
 PARTS = """
-    SELECT part, text, format, key, sent_at, platform_message_id, possible_repeat
+    SELECT part, text, format, key, sent_at, platform_message_id, possible_repeat, file
     FROM outbox_parts WHERE delivery_id = ? ORDER BY part
 """
 # From one address to the next: a long queue at one of them is stepped over, not read.
@@ -53,7 +53,7 @@ HEADS = """
 def _delivery(reader: Reader, row: tuple[SQLiteValue, ...]) -> Delivery:
     (
         delivery_id, key, target, text, session_key, lineage_id, turn_id, inbox_id, kind, status, attempt, failures,
-        owner, created, due, awaits, uncertain, error, settled,
+        owner, created, due, awaits, uncertain, error, settled, files,
     ) = cast("DeliveryRow", row)  # columns of DELIVERY  # fmt: skip
     return Delivery(
         id=delivery_id,
@@ -76,11 +76,12 @@ def _delivery(reader: Reader, row: tuple[SQLiteValue, ...]) -> Delivery:
         error=error,
         settled_at=settled,
         parts=tuple(map(_part, reader.all(PARTS, (delivery_id,)))),
+        files=() if files is None else read_attachments(files),
     )
 
 
 def _part(row: tuple[SQLiteValue, ...]) -> StoredPart:
-    index, text, form, key, sent_at, message_id, possible_repeat = cast("PartRow", row)  # columns of PARTS
+    index, text, form, key, sent_at, message_id, possible_repeat, file = cast("PartRow", row)  # columns of PARTS
     return StoredPart(
         index=index,
         text=text,
@@ -89,6 +90,7 @@ def _part(row: tuple[SQLiteValue, ...]) -> StoredPart:
         sent_at=sent_at,
         platform_message_id=message_id,
         possible_repeat=bool(possible_repeat),
+        file=None if file is None else read_file(file),
     )
 
 
