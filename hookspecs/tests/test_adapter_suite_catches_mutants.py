@@ -268,6 +268,54 @@ class SureItFailed(LineAdapter):
         return RetryLater(str(error), after_s=error.after_s) if isinstance(error, RetryLater) else error
 
 
+class SendsTheLine(LineAdapter):
+    """Says that it sends files, and sends what stands for them."""
+
+    def _file(self, part):
+        return None
+
+
+class CutsFiles(LineAdapter):
+    def _file(self, part):
+        file = super()._file(part)
+        return file and [file[0], file[1][: len(file[1]) // 8 * 4]]
+
+
+class ForgetsTheSuffix(LineAdapter):
+    def _file(self, part):
+        file = super()._file(part)
+        return file and ["file", file[1]]
+
+
+class FilesToTheChat(LineAdapter):
+    """Sends files, unlike texts, to the chat of their thread."""
+
+    async def send(self, part):
+        if part.media is not None:
+            part = attrs.evolve(part, target=attrs.evolve(part.target, thread_id=None))
+        return await super().send(part)
+
+
+class FilesWithoutKey(LineAdapter):
+    def _key(self, part):
+        return part.key if part.media is None else str(uuid.uuid4())
+
+
+class RejectsOnceForAll(LineAdapter):
+    """Takes nothing more for a key that was refused."""
+
+    _refused = ()
+
+    async def send(self, part):
+        if part.key in self._refused:
+            raise Rejected("refused before")
+        try:
+            return await super().send(part)
+        except Rejected:
+            self._refused = (*self._refused, part.key)
+            raise
+
+
 class EditsNothing(LineAdapter):
     async def edit(self, part, platform_message_id):
         return Sent(platform_message_id=platform_message_id)
@@ -507,6 +555,14 @@ CAUGHT = [
     (NothingIsFinal, "test_what_the_platform_will_never_take_is_rejected"),
     (SwallowsFailures, "test_what_broke_can_be_sent_again"),
     (SureItFailed, "test_what_may_have_gone_out_is_not_said_to_have_failed"),
+    (SendsTheLine, "test_a_file_arrives_with_its_bytes_and_its_name"),
+    (CutsFiles, "test_a_file_arrives_with_its_bytes_and_its_name"),
+    (ForgetsTheSuffix, "test_a_file_arrives_with_its_bytes_and_its_name"),
+    (FilesToTheChat, "test_a_file_arrives_where_the_message_came_from_in_its_place"),
+    (FilesWithoutKey, "test_a_file_that_may_have_gone_out_arrives_once"),
+    (SureItFailed, "test_a_file_that_may_have_gone_out_arrives_once"),
+    (RejectsOnceForAll, "test_a_line_takes_the_place_of_a_file_that_is_not_taken"),
+    (NothingIsFinal, "test_a_line_takes_the_place_of_a_file_that_is_not_taken"),
     (EditsNothing, "test_an_edit_replaces_the_text_where_there_are_edits"),
     (HasNoEdit, "test_abilities_make_sense"),
     (TypesForEver, "test_typing_ends_and_never_fails"),

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from hashlib import sha256
 
 import attrs
 import pytest
@@ -14,8 +15,10 @@ from hermes_core.config.sections import OutboxSettings
 from hermes_core.leases import holder_here
 from hermes_core.outbox.deliverer import Deliverer
 from hermes_core.turns.waker import LocalWaker
+from hermes_hookspecs.files import OutgoingFile
 from hermes_hookspecs.ids import SessionKey
 from hermes_hookspecs.markers import hookimpl
+from hermes_hookspecs.messages import Attachment
 from hermes_hookspecs.operations import ClaimDelivery, Deliver, SplitDelivery
 from hermes_hookspecs.outbox import DeliveryDraft, PartDraft, delivery_key
 from hermes_hookspecs.ports.platform import PlatformAbilities, ServedEntrance
@@ -50,7 +53,7 @@ class OutboxBench:
         known = {"platform": "feishu", "chat_id": chat, "user_id": "ou_1", "message_id": "om_1"}
         return SessionSource(**(known | fields))
 
-    def put(self, text="hello", chat="oc_1", *, lineage_id=None, key=None, **fields):
+    def put(self, text="hello", chat="oc_1", *, lineage_id=None, key=None, files=(), **fields):
         """Store a delivery; return its row's id."""
         self._keys += 1
         draft = DeliveryDraft(
@@ -59,9 +62,16 @@ class OutboxBench:
             text=text,
             session_key=SessionKey(f"agent:main:feishu:dm:{chat}"),
             lineage_id=lineage_id,
+            files=tuple(files),
         )
         (delivery_id,) = self.store.apply(Deliver(drafts=(draft,), now=self.clock.now()))
         return delivery_id
+
+    def file(self, name="report.pdf", data=b"%PDF", *, kept=True):
+        """Return a file of an answer, as an agent hands it over; its bytes are there where it is kept."""
+        named = OutgoingFile(name=name, data=data)
+        number = self.app.attachments.put(data) if kept else sha256(data).hexdigest()
+        return Attachment(kind=named.kind, name=named.name, media_type=named.media_type, size=named.size, sha256=number)
 
     def row(self, delivery_id):
         return self.store.delivery(delivery_id)
@@ -80,6 +90,7 @@ class OutboxBench:
             settings=OutboxSettings(**(settings or {})),
             ttl_s=ttl_s,
             thread_route=route,
+            files=lambda: self.app.attachments,
         )
 
     def drain(self, *arguments, **options):

@@ -214,7 +214,7 @@ def test_a_text_without_ink_fails_instead_of_holding_up_the_order(bench):
     bench.drain()
 
     assert bench.status(blank, behind) == [FAILED, SENT]
-    assert bench.row(blank).error == "there is no text to send"
+    assert bench.row(blank).error == "there is nothing to send"
 
 
 @pytest.mark.parametrize("after_s", [60, -60])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64decode, b64encode
 from collections import deque
 from contextlib import suppress
 
@@ -27,7 +28,9 @@ MOST_BYTES = 1 << 20
 class LineAdapter:
     """A sound adapter: one socket for both directions."""
 
-    abilities = PlatformAbilities(threads=True, edits=True, typing=True, idempotent_send=True, max_length=500)
+    abilities = PlatformAbilities(
+        threads=True, edits=True, typing=True, idempotent_send=True, max_length=500, max_file_bytes=4000
+    )
 
     def __init__(self, port, setup):
         self._port, self._setup = port, setup
@@ -146,12 +149,19 @@ class LineAdapter:
 
     async def send(self, part):
         said = await self._ask(
-            send=part.text, chat=part.target.chat_id, thread=part.target.thread_id, key=self._key(part)
+            send=part.text,
+            chat=part.target.chat_id,
+            thread=part.target.thread_id,
+            key=self._key(part),
+            file=self._file(part),
         )
         return Sent(platform_message_id=said["id"])
 
     def _key(self, part):
         return part.key
+
+    def _file(self, part):
+        return None if part.media is None else [part.media.name, b64encode(part.media.data).decode()]
 
     async def edit(self, part, platform_message_id):
         await self._ask(edit=platform_message_id, text=part.text)
@@ -223,6 +233,7 @@ class _Shown:
     thread: str | None
     key: str
     texts: list
+    file: list | None = None
 
 
 class FakeLine:
@@ -314,7 +325,8 @@ class FakeLine:
         await self._until(lambda: len(self._shown) >= count, timeout_s)
         return [
             FakeSent(message_id=one.id, account_id=one.account, chat_id=one.chat, thread_id=one.thread, key=one.key,
-                     text=one.texts[-1], edits=len(one.texts) - 1)
+                     text=one.texts[-1], edits=len(one.texts) - 1, file=one.file and b64decode(one.file[1]),
+                     file_name=one.file[0] if one.file else "")
             for one in self._shown
         ]  # fmt: skip
 
@@ -396,7 +408,8 @@ class FakeLine:
             BROKEN: {"error": "internal"},
             REJECTED: {"error": "no"},
         }
-        if len(said["send"]) > 500:
+        file = said["file"]
+        if len(said["send"]) > 500 or (file and len(b64decode(file[1])) > 4000):
             how = REJECTED
         if how in refusals:
             self._tell(account, answer=said["n"], **refusals[how])
@@ -404,6 +417,8 @@ class FakeLine:
         shown = next((one for one in self._shown if one.key == said["key"]), None)
         if shown is None:
             shown = _Shown(f"s{len(self._shown)}", account, said["chat"], said["thread"], said["key"], [said["send"]])
+            if file:
+                shown.texts, shown.file = [""], file
             self._shown.append(shown)
         if how == ARRIVED_BUT_FAILED:
             self._tell(account, answer=said["n"], error="timed out")

@@ -76,6 +76,7 @@ class Crew:
             ttl_s=profile.settings.turns.lease_ttl_s,
             thread_route=lambda source: _thread_route(profile, source),
             stream_s=profile.settings.stream_interval_of,
+            files=lambda: profile.attachments,
         )
         controls = ControlRunner(app, profile.command_book, profile.desk.entry_behind, profile.say)
         serving = Serving(

@@ -16,6 +16,7 @@ import attrs
 from hermes_core.faultpoints import reach
 from hermes_core.leases import holder_here
 from hermes_core.outbox.calls import call_in_time
+from hermes_core.outbox.enclosures import NOT_TAKEN, drafts_of, in_place_of, text_of
 from hermes_core.outbox.hand import Hand
 from hermes_core.outbox.limits import retry_delay_s, sound_hint_s
 from hermes_core.outbox.parts import mark_repeat, parts_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from hermes_core.config.sections import OutboxSettings
     from hermes_core.hooks import Hooks
+    from hermes_core.outbox.enclosures import Enclosures
     from hermes_core.outbox.limits import AccountPace
     from hermes_core.outbox.owners import OwnerWatch
     from hermes_core.outbox.streams import Streams
@@ -69,9 +71,11 @@ class Courier:
         pace: AccountPace,
         owners: OwnerWatch,
         thread_route: Callable[[SessionSource], OpenedThread | None],
+        enclosures: Enclosures,
         streams: Streams | None = None,
     ) -> None:
         self._streams = streams
+        self._enclosures = enclosures
         self._served = served
         self._store = store
         self._clock = clock
@@ -156,7 +160,7 @@ class Courier:
         if not hand.delivery.parts:
             drafts = await self._parts(hand.delivery)
             if not drafts:
-                await hand.give_up("there is no text to send")
+                await hand.give_up("there is nothing to send")
                 return
             await hand.split(drafts)
             reach("deliver.split")
@@ -173,12 +177,18 @@ class Courier:
                 return
 
     async def _parts(self, delivery: Delivery) -> tuple[PartDraft, ...]:
-        """Cut a text as its sender wants it, else by the length that the platform takes."""
-        text, abilities = delivery.text, self._served.abilities
+        """Return the parts: the text as its sender cuts it, else by the length that the platform takes, then files."""
+        abilities = self._served.abilities
+        return (*await self._texts(text_of(delivery, abilities), delivery.target), *drafts_of(delivery, abilities))
+
+    async def _texts(self, text: str, target: SessionSource) -> tuple[PartDraft, ...]:
+        abilities = self._served.abilities
+        if not text.strip():
+            return ()
         own: Callable[[str, SessionSource], Sequence[PartDraft]] | None
         own = getattr(self._served.sender, "split", None)
         if own is not None:
-            return tuple(own(text, delivery.target))
+            return tuple(own(text, target))
         if len(text) < _LONG:
             return parts_of(text, abilities)
         return await asyncio.to_thread(parts_of, text, abilities)
@@ -213,7 +223,9 @@ class Courier:
         """Return how the part went out: in an attempt before this one, or now."""
         abilities = self._served.abilities
         outgoing = _outgoing(hand.delivery, part)
-        if part.index == 0 and self._streams is not None:
+        if part.file is not None:
+            outgoing = await self._enclosures.enclose(outgoing, part.file)
+        elif part.index == 0 and self._streams is not None:
             trace = await self._streams.replace(hand.delivery, outgoing)
             if trace.result is not None:
                 return trace.result
@@ -224,14 +236,25 @@ class Courier:
                 return found
             outgoing = attrs.evolve(outgoing, possible_repeat=may_repeat)
         repeats = outgoing.possible_repeat and not abilities.idempotent_send
-        if repeats:
-            outgoing = attrs.evolve(outgoing, text=mark_repeat(outgoing.text, abilities.max_length))
         hand.under_way = True
         self._pace.note(address)
-        result = sound_result(await call_in_time(lambda: self._served.sender.send(outgoing), self._limit_s))
+        since = asyncio.get_running_loop().time()
+        try:
+            result = await self._sent(outgoing, self._limit_s, repeats=repeats)
+        except Rejected as error:
+            if outgoing.media is None or part.file is None:
+                raise
+            _log.info("a file of delivery %d is replaced by a line: %s", hand.delivery.id, one_line(error))
+            left_s = round(since + self._limit_s - asyncio.get_running_loop().time(), 3)
+            result = await self._sent(in_place_of(outgoing, part.file, NOT_TAKEN), left_s, repeats=repeats)
         if repeats and isinstance(result, Sent):
             return attrs.evolve(result, possible_repeat=True)
         return result
+
+    async def _sent(self, part: DeliveryPart, limit_s: float, *, repeats: bool) -> SendResult:
+        if repeats and part.media is None:
+            part = attrs.evolve(part, text=mark_repeat(part.text, self._served.abilities.max_length))
+        return sound_result(await call_in_time(lambda: self._served.sender.send(part), limit_s))
 
     async def _look_up(self, delivery: Delivery, part: DeliveryPart) -> tuple[Sent | None, bool]:
         """Return how an uncertain part went out before, and, where it is not found, whether it may have all the same.

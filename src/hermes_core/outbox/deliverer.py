@@ -7,6 +7,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, TypeVar
 
 from hermes_core.outbox.courier import Courier
+from hermes_core.outbox.enclosures import Enclosures
 from hermes_core.outbox.lane import Lane
 from hermes_core.outbox.limits import AccountPace
 from hermes_core.outbox.owners import OwnerWatch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ids import InboxId, LineageId
     from hermes_hookspecs.outbox import OpenedThread
     from hermes_hookspecs.ports.platform import ServedEntrance
+    from hermes_hookspecs.ports.services import AttachmentReader
     from hermes_hookspecs.ports.store import Store
     from hermes_hookspecs.source import SessionSource
 
@@ -44,6 +46,7 @@ class Deliverer:
     over only from the dead.
 
     :param served: entrances with their senders; one account once.
+    :param files: returns where the bytes of files are; called when the first one is sent.
     :param stream_s: seconds between two edits of an answer that is being written, by platform; ``None`` shows none.
     :param ttl_s: seconds that a sender of whose process nothing can be known is given beyond the time that sending
         itself may take; the lease's own.
@@ -63,10 +66,12 @@ class Deliverer:
         ttl_s: float,
         thread_route: Callable[[SessionSource], OpenedThread | None],
         stream_s: Callable[[str], float | None] = lambda _platform: None,
+        files: Callable[[], AttachmentReader | None] = lambda: None,
     ) -> None:
         self._listen = listening(waker)
         # one step is at most a look-up and a send
         silence_s = ttl_s + 2 * settings.send_timeout_s
+        enclosures = Enclosures(files)
         self._lanes: list[Lane] = []
         self._streams: dict[tuple[str, str], Streams] = {}
         for each in served:
@@ -91,6 +96,7 @@ class Deliverer:
                 owners=owners,
                 thread_route=thread_route,
                 streams=streams,
+                enclosures=enclosures,
             )
             lane = Lane(each.entrance, store=store, clock=clock, courier=courier, pace=pace, owners=owners)
             self._lanes.append(lane)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.files import OutgoingFile
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
     from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.outbox import PartDraft
@@ -49,6 +50,8 @@ class PlatformAbilities:
     Attributes:
         scoped: ids are unique only inside a workspace, so the scope is always part of the key.
         idempotent_send: a part sent twice with one key arrives once. max_length: characters of one part.
+        media: pictures, sounds and documents that people send can be fetched.
+        max_file_bytes: of one file that we send; 0 where none can be sent. For larger ones a line of text stands.
         parts_per_minute: most parts to one address in a minute, ``None`` where the platform sets no such limit.
         most_edits: how often one message can be edited, ``None`` for as often as one likes.
         admits: only who knows a secret of the operator comes through (a signed webhook, an API with a token): where the
@@ -61,6 +64,7 @@ class PlatformAbilities:
     typing: bool = False
     idempotent_send: bool = False
     media: bool = False
+    max_file_bytes: int = 0
     max_length: int = 4000
     parts_per_minute: int | None = None
     most_edits: int | None = None
@@ -76,6 +80,8 @@ class DeliveryPart:
         target: where it belongs, frozen when the answer was stored. key: idempotency key, minted once.
         index, count: which part of how many. reply_to: the platform's id of the message it answers.
         possible_repeat: it may have gone out before; where the platform cannot tell, the text says so already.
+        media: the file that the part is, at most ``max_file_bytes`` of it; the text is then not to be sent: it is what
+            stands for the file where it cannot be, which the core sends by itself when the sender raises ``Rejected``.
     """
 
     target: SessionSource
@@ -86,6 +92,7 @@ class DeliveryPart:
     format: str = "text"
     reply_to: str | None = None
     possible_repeat: bool = False
+    media: OutgoingFile | None = None
 
 
 @attrs.frozen(kw_only=True)

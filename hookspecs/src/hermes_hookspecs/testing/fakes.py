@@ -35,7 +35,11 @@ OK, RATE_LIMITED, BROKEN, ARRIVED_BUT_FAILED, REJECTED, DEFERRED = (
 
 @attrs.frozen(kw_only=True)
 class FakeSent:
-    """One message as people in the chat see it. ``text`` is the newest one, where it was edited."""
+    """One message as people in the chat see it. ``text`` is the newest one, where it was edited.
+
+    Attributes:
+        file: bytes of the file that it is, ``None`` for a text. file_name: as people see it.
+    """
 
     message_id: str
     account_id: str
@@ -44,6 +48,8 @@ class FakeSent:
     thread_id: str | None = None
     key: str | None = None
     edits: int = 0
+    file: bytes | None = None
+    file_name: str = ""
 
 
 class FakePlatform(Protocol):

@@ -16,6 +16,7 @@ import json
 import os
 from collections import deque
 from contextlib import contextmanager
+from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,8 @@ class ReceivedPart:
 
     Attributes:
         address: of :func:`~hermes_hookspecs.outbox.address_of`. pid: the process that sent it.
-        number: counts what one sender has recorded, from 1.
+        number: counts what one sender has recorded, from 1. file: name of the file that the part was, ``""`` for a
+            text; sha256: of its bytes.
     """
 
     key: str
@@ -51,6 +53,8 @@ class ReceivedPart:
     possible_repeat: bool
     pid: int
     number: int
+    file: str = ""
+    sha256: str = ""
 
 
 class _ArrivedBut(Exception):
@@ -141,6 +145,8 @@ class RecordingSender:
                 possible_repeat=part.possible_repeat,
                 pid=os.getpid(),
                 number=self._number,
+                file="" if part.media is None else part.media.name,
+                sha256="" if part.media is None else sha256(part.media.data).hexdigest(),
             )
             if self._path is None:
                 self._kept.append(arrived)

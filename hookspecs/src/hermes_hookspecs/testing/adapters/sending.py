@@ -210,6 +210,7 @@ class AbilityTests(AdapterRoom):
             async with stage.running() as account:
                 assert abilities.max_length >= 100
                 assert abilities.formats
+                assert abilities.max_file_bytes >= 0
                 assert abilities.most_edits is None or (abilities.edits and abilities.most_edits > 0)
                 assert abilities.parts_per_minute is None or abilities.parts_per_minute > 0
                 for ability, method in (("typing", "typing"), ("edits", "edit"), ("media", "fetch")):

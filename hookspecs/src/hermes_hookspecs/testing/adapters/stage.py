@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
+    from hermes_hookspecs.files import OutgoingFile
     from hermes_hookspecs.inbox import MessageEvent
     from hermes_hookspecs.ports.platform import Platform, PlatformAdapter, SendResult
     from hermes_hookspecs.testing.fakes import FakePlatform
@@ -169,7 +170,16 @@ class AccountOnStage:
         """Wait until ``count`` batches were handed in, stored or not."""
         await self.inlet.until(lambda: len(self.inlet.begun) >= count, f"{count} batches are handed in")
 
-    def part(self, to: MessageEvent, text: str, *, key: str = "key-1", index: int = 0, count: int = 1) -> DeliveryPart:
+    def part(
+        self,
+        to: MessageEvent,
+        text: str,
+        *,
+        key: str = "key-1",
+        index: int = 0,
+        count: int = 1,
+        media: OutgoingFile | None = None,
+    ) -> DeliveryPart:
         """Return one part of an answer to a message."""
         return DeliveryPart(
             target=to.source,
@@ -178,6 +188,7 @@ class AccountOnStage:
             index=index,
             count=count,
             reply_to=to.source.message_id if index == 0 else None,
+            media=media,
         )
 
     async def send(self, part: DeliveryPart) -> SendResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes_hookspecs.testing.adapters.connecting import AccountTests, ConnectionTests, LeavingTests
+from hermes_hookspecs.testing.adapters.files import FileTests
 from hermes_hookspecs.testing.adapters.receiving import AcknowledgementTests, IdentityTests, SourceTests
 from hermes_hookspecs.testing.adapters.sending import AbilityTests, FailureTests, SendingTests
 from hermes_hookspecs.testing.completeness import CompleteSuite
@@ -16,6 +17,7 @@ class PlatformAdapterSuite(
     SourceTests,
     SendingTests,
     FailureTests,
+    FileTests,
     AbilityTests,
     ConnectionTests,
     LeavingTests,
