@@ -19,11 +19,13 @@ __all__ = [
     "ARRIVED_BUT_FAILED",
     "BROKEN",
     "DEFERRED",
+    "FAKES_GROUP",
     "OK",
     "RATE_LIMITED",
     "REJECTED",
     "FakePlatform",
     "FakeSent",
+    "ServesProcesses",
     "ShowsTyping",
 ]
 
@@ -31,6 +33,8 @@ OK, RATE_LIMITED, BROKEN, ARRIVED_BUT_FAILED, REJECTED, DEFERRED = (
     "ok", "rate-limited", "broken", "arrived-but-failed", "rejected", "deferred",
 )  # fmt: skip
 """How a fake answers a send: *broken* fails and nothing arrives, *arrived-but-failed* fails and it did arrive."""
+FAKES_GROUP = "hermes.fakes.v1"
+"""Entry points, named as their platform, of classes made without arguments: each a :class:`ServesProcesses`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -135,4 +139,19 @@ class ShowsTyping(Protocol):
 
     def is_typing(self, chat_id: str) -> bool:
         """Return whether people in a chat see that an answer is being written."""
+        ...
+
+
+class ServesProcesses(FakePlatform, Protocol):
+    """A fake that a gateway in a process of its own can be configured for, as a person would."""
+
+    def table(self, accounts: Sequence[str] = ("default",)) -> Mapping[str, object]:
+        """Return ``[plugins.<name>]`` of a ``config.toml`` that leads here; sub-tables are mappings."""
+        ...
+
+    def logins(self, accounts: Sequence[str] = ("default",)) -> Sequence[Sequence[str]]:
+        """Return what is to be run once before the gateway, each the words behind ``hermes``; often nothing.
+
+        The fake is told of it by this call, and answers what is run as a person's phone would.
+        """
         ...

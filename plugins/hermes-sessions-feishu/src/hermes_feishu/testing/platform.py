@@ -107,6 +107,16 @@ class FakeFeishu:
         hurried = {"timeout_s": 5, "silence_s": 0.5, "reconnect_first_s": 0.02, "reconnect_most_s": 0.2}
         return FeishuConfig.of({"accounts": tables} | hurried | more)
 
+    def table(self, accounts: Sequence[str] = ("default",)) -> Mapping[str, object]:
+        """Return the table of a configuration that leads here."""
+        apps = {alias: self.world.app(alias) for alias in accounts}
+        tables = {alias: {"app_id": app.app_id, "domain": self.url} for alias, app in apps.items()}
+        return {"accounts": tables, "timeout_s": 5, "reconnect_first_s": 0.05, "reconnect_most_s": 0.5}
+
+    def logins(self, accounts: Sequence[str] = ("default",)) -> Sequence[Sequence[str]]:
+        """Return nothing: the secrets stand in the environment."""
+        return ()
+
     def platform(self, accounts: Sequence[str] = ("default",)) -> FeishuPlatform:
         """Return the product's platform."""
         return FeishuPlatform(self.config(accounts))

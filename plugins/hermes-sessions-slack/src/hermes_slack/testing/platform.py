@@ -70,22 +70,27 @@ class FakeSlack:
 
     def config(self, accounts: Sequence[str] = ("default",), **more: object) -> SlackConfig:
         """Return settings that lead here, with little patience."""
-        table: dict[str, object] = {
+        hurried: dict[str, object] = {"ping_s": 0.1, "silence_s": 0.6, "leave_s": 5}
+        return SlackConfig.of({**self.table(accounts), **hurried, **more})
+
+    def table(self, accounts: Sequence[str] = ("default",)) -> Mapping[str, object]:
+        """Return the table of a configuration that leads here."""
+        for account_id in accounts:
+            self.app(account_id)
+        return {
             "accounts": tuple(accounts),
             "mode": self.mode,
             "listen": self._listen,
             "base_url": f"{self.server.url}/api",
             "replies": self._replies,
-            "ping_s": 0.1,
-            "silence_s": 0.6,
-            "leave_s": 5,
         }
-        return SlackConfig.of(table | more)
+
+    def logins(self, accounts: Sequence[str] = ("default",)) -> Sequence[Sequence[str]]:
+        """Return nothing: the tokens stand in the environment."""
+        return ()
 
     def platform(self, accounts: Sequence[str] = ("default",)) -> SlackPlatform:
         """Return the product's platform."""
-        for account_id in accounts:
-            self.app(account_id)
         return SlackPlatform(self.config(accounts))
 
     def app(self, account_id: str = "default") -> App:

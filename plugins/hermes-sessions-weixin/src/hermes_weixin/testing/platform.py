@@ -55,8 +55,12 @@ class FakeWeixin:
         await self.server.stop()
 
     def config(self, accounts: Sequence[str] = ("default",), **more: object) -> WeixinConfig:
-        """Return settings that lead here, without the pauses between messages."""
-        table = {
+        """Return settings that lead here."""
+        return WeixinConfig.of({**self.table(accounts), **more})
+
+    def table(self, accounts: Sequence[str] = ("default",)) -> Mapping[str, object]:
+        """Return the table of a configuration that leads here, without the pauses between messages."""
+        return {
             "accounts": tuple(accounts),
             "base_url": self.server.url,
             "cdn_url": f"{self.server.url}/c2c",
@@ -64,7 +68,21 @@ class FakeWeixin:
             "bot_pause_s": 0,
             "leave_s": 5,
         }
-        return WeixinConfig.of(table | more)
+
+    def logins(self, accounts: Sequence[str] = ("default",)) -> Sequence[Sequence[str]]:
+        """Return one login for each account; its code is scanned at once."""
+        for account_id in accounts:
+            bot = self.bot(account_id)
+            self.server.qr_states.append(
+                {
+                    "status": "confirmed",
+                    "bot_token": bot.token,
+                    "ilink_bot_id": bot.bot_id,
+                    "ilink_user_id": bot.user_id,
+                    "baseurl": self.server.url,
+                }
+            )
+        return [("weixin", "login", account_id) for account_id in accounts]
 
     def platform(self, accounts: Sequence[str] = ("default",)) -> WeixinPlatform:
         """Return the product's platform."""
