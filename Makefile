@@ -18,11 +18,13 @@ endif
 
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help dev run test check format bench bench-peer docs isolated laws faults gateway-faults soak clean
+.PHONY: help dev run demo demo-svg test check format bench bench-peer docs isolated laws faults gateway-faults soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make run [ARGS=...]   start hermes; stdin reaches it:  echo hello | make run'
+	@echo 'make demo             a story on this machine: three fake platforms, a kill -9, a checked summary'
+	@echo 'make demo-svg         the same, and its picture in docs/demo.svg'
 	@echo 'make test             all tests (TEST_ARGS=... replaces the arguments of pytest)'
 	@echo 'make check            lint, format, types, import rules, generated docs'
 	@echo 'make format           let ruff repair what it can'
@@ -51,6 +53,12 @@ $(STAMP): $(REQUIREMENTS)
 
 run: $(STAMP)
 	@exec $(BIN)/hermes $(ARGS)
+
+demo: $(STAMP)
+	@exec $(BIN)/hermes demo $(ARGS)
+
+demo-svg: $(STAMP)
+	@exec $(BIN)/hermes demo --svg docs/demo.svg $(ARGS)
 
 test: $(STAMP)
 	@exec $(RUN) -m pytest $(TEST_ARGS)
