@@ -21,6 +21,8 @@ from hermes_weixin.splitting import FILE_FORMAT, parts_within
         ("*重要* and *plain*", "重要 and *plain*"),
         ("_很好_ snake_case_name", "很好 snake_case_name"),
         ("***都是***", "都是"),
+        ("一个*斜体*词和___重___点", "一个斜体词和重点"),
+        ("2 * 3 * 4 and my_文件_name", "2 * 3 * 4 and my_文件_name"),
         ("**重要**", "**重要**"),
         ("```py\n*重要* ![x](y)\n```\n*重要*", "```py\n*重要* ![x](y)\n```\n重要"),
         ("`*重要*` stays", "`*重要*` stays"),

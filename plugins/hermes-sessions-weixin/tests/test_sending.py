@@ -10,6 +10,7 @@ import pytest
 from hermes_hookspecs.errors import Rejected, RetryLater
 from hermes_hookspecs.ports.platform import Deferred, Sent
 from hermes_hookspecs.source import SessionSource
+from hermes_weixin.client import ILinkClient
 
 DM = SessionSource(platform="weixin", chat_type="dm", chat_id="user-1", user_id="user-1")
 
@@ -76,6 +77,25 @@ def test_the_quota_is_reckoned_and_the_rest_waits_for_the_next_message(stage, ru
     assert len(stage.server.sent) == 10, "the server was never asked for what it would have refused"
 
 
+def test_a_message_that_comes_again_opens_no_new_quota_but_brings_its_token(stage, run):
+    async def main():
+        async with stage.running():
+            await stage.heard()
+            message = stage.server.message("user-1", "once more")
+            stage.server.say(stage.bot, message)
+            await stage.inlet.until(lambda: len(stage.inlet.events) == 2)
+            results = [await stage.send(f"part {n}", key=f"key-{n}") for n in range(9)]
+            stage.server.say(stage.bot, stage.server.again(message, context_token="NEWER"), counts=False)
+            await stage.inlet.until(lambda: stage.inlet.duplicates)
+            return results, await stage.send("part 9", key="key-9"), stage.adapter._ledger.peer("user-1").token
+
+    results, later, token = run(main())
+
+    assert [type(result) for result in results] == [Sent] * 9
+    assert isinstance(later, Deferred)
+    assert token == "NEWER"
+
+
 def test_the_quota_survives_a_restart(tmp_path, run, new_stage):
     first = new_stage(tmp_path)
 
@@ -135,23 +155,25 @@ def test_a_refusal_that_the_reckoning_does_not_explain_is_tried_three_times_and_
     assert result.at is None
 
 
-def test_messages_keep_their_distance(tmp_path, run, new_stage):
+def test_messages_keep_their_distance(tmp_path, run, new_stage, monkeypatch):
     stage = new_stage(tmp_path, peer_pause_s=1.5, bot_pause_s=0.5)
-    times = []
+    times, send = [], ILinkClient.send
 
-    async def one(n):
-        peer = f"user-{n % 2 + 1}"
-        await stage.send(f"part {n}", key=f"key-{n}", peer=peer)
+    async def noted(self, peer, item, **more):
         times.append((stage.clock.monotonic(), peer))
+        return await send(self, peer, item, **more)
+
+    monkeypatch.setattr(ILinkClient, "send", noted)
 
     async def main():
         async with stage.running():
             await stage.heard()
             await stage.heard("hi", peer="user-2")
-            await asyncio.gather(*(one(n) for n in range(4)))
+            await asyncio.gather(*(stage.send(f"part {n}", key=f"key-{n}", peer=f"user-{n % 2 + 1}") for n in range(4)))
 
     run(main())
 
+    assert len(times) == 4
     assert all(later - earlier >= 0.5 for (earlier, _), (later, _) in pairwise(times))
     for peer in ("user-1", "user-2"):
         assert all(later - earlier >= 1.5 for earlier, later in pairwise([at for at, whom in times if whom == peer]))

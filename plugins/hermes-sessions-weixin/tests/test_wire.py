@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,8 +130,11 @@ def test_part_of_a_quote_is_found_by_its_borders_and_its_checksum():
     whole = "a one b, a two b"
 
     assert partial_text(whole, Quote(start="a", end="b", start_index=1, end_index=1)) == "a two b"
-    by_sum = Quote(start="a", end="b", start_index=1, end_index=0, md5="2a4e5d4a1b6c0c2f0a9d1c0b3d7f8e9a")
+    by_sum = Quote(start="a", end="b", start_index=1, end_index=0, md5=hashlib.md5(b"a two b").hexdigest())
     assert partial_text(whole, by_sum) == "a two b"
+    assert partial_text(whole, Quote(start="a", end="b", md5="0" * 32)) == whole, "what the checksum denies is no guess"
+    assert partial_text("aaa b", Quote(start="a", end="b", start_index=2)) == "a b"
+    assert partial_text("aaaa b", Quote(start="aa", end="b", start_index=1)) == "aa b"
     assert partial_text(whole, Quote(start="not there", end="b")) == whole
 
 

@@ -109,25 +109,31 @@ def quote_text(quote: Quote, peer: str, quoted: Callable[[str, str], str]) -> st
 def partial_text(whole: str, quote: Quote) -> str:
     """Return the quoted part of a text; all of it where the part cannot be found.
 
-    The end is counted from the beginning of the text, or from the start of the part: the checksum decides, and without
-    one the first reading that there is.
+    The end is counted from the beginning of the text, or from behind the start of the part: the checksum decides, and
+    without one the first reading that there is.
     """
     begin = _occurrence(whole, quote.start, quote.start_index, 0)
-    if begin < 0:
+    if begin < 0 or not quote.end:
         return whole
-    ends = [_occurrence(whole, quote.end, quote.end_index, 0), _occurrence(whole, quote.end, quote.end_index, begin)]
+    behind = begin + len(quote.start)
+    ends = [_occurrence(whole, quote.end, quote.end_index, 0), _occurrence(whole, quote.end, quote.end_index, behind)]
     readings = [whole[begin : end + len(quote.end)] for end in ends if end >= begin]
-    for reading in readings:
-        if hashlib.md5(reading.encode(), usedforsecurity=False).hexdigest() == quote.md5:
-            return reading
+    if quote.md5:
+        readings = [each for each in readings if _checksum(each) == quote.md5]
     return readings[0] if readings else whole
 
 
+def _checksum(text: str) -> str:
+    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
 def _occurrence(text: str, part: str, index: int, start: int) -> int:
-    """Return where a part stands for the ``index``-th time (from 0), -1 where it does not."""
+    """Return where a part stands for the ``index``-th time (from 0, without overlaps), -1 where it does not."""
+    if not part:
+        return -1
     at = text.find(part, start)
     for _ in range(index):
         if at < 0:
             return -1
-        at = text.find(part, at + 1)
+        at = text.find(part, at + len(part))
     return at

@@ -81,11 +81,16 @@ class Ledger:
         return ""
 
     def heard(self, peer: str, token: str, at: int) -> StateUpdate:
-        """Note a message that came; return what is stored with it."""
+        """Note a message that came; return what is stored with it.
+
+        :param at: when it was written. One that is no younger than the last one came again, or late: the server counts
+            nothing anew for it, though its context token may be a new one.
+        """
         known = self.peer(peer)
         if at >= known.heard_at:
             known.token = token or known.token
-        known.heard_at, known.sent = max(at, known.heard_at + 1), 0
+        if at > known.heard_at:
+            known.heard_at, known.sent = at, 0
         value = {"token": known.token, "heard_at": known.heard_at}
         return self._update("peer", peer, value)
 

@@ -14,7 +14,11 @@ __all__ = ["filtered"]
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PICTURE = re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)")
 _DEEP_HEADING = re.compile(r"^ {0,3}#{5,6}\s+(.*?)\s*#*\s*$")
-_SLANTED = re.compile(r"(?<![\w*\\])(\*{3}|\*|_)(?!\s|\1)([^\n*_]+?)(?<!\s)\1(?![\w*])")
+# CJK has no spaces between words, so its letters end no slant; ASCII ones do for _, which stands inside of names
+_SLANTED = re.compile(
+    r"(?<![*\\])(\*{3}|\*)(?![\s*])([^\n*]+?)(?<!\s)\1(?!\*)"
+    r"|(?<![A-Za-z0-9_\\])(_{3}|_)(?![\s_])([^\n_]+?)(?<!\s)\3(?![A-Za-z0-9_])"
+)
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 _CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
@@ -52,4 +56,9 @@ def _line(line: str) -> str:
 
 
 def _words(text: str) -> str:
-    return _SLANTED.sub(lambda found: found[2] if _CJK.search(found[2]) else found[0], _PICTURE.sub("", text))
+    return _SLANTED.sub(_upright, _PICTURE.sub("", text))
+
+
+def _upright(found: re.Match[str]) -> str:
+    words: str = found[2] or found[4]
+    return words if _CJK.search(words) else found[0]

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from hermes_hookspecs.sockets import close_server
 from hermes_weixin.testing.cdn import Cdn
+from hermes_weixin.testing.logins import Logins
 from hermes_weixin.testing.state import Bot, SentMessage
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ __all__ = ["LOST", "FakeILink"]
 LOST = "lost"
 
 _BURST, _BURST_S = 2, 1.0
+_STALE = {"ret": -14, "errcode": -14, "errmsg": "session timeout"}
+"""Clients look at one of the two codes, or at both."""
 
 
 class FakeILink:
@@ -42,10 +45,11 @@ class FakeILink:
         arrived), ``-2``, ``-14``, ``rejected`` (-3).
     :ivar poll_failures: how the next polls are answered: an HTTP status, a code below zero, a text, or ``LOST``: what
         they bring is handed out, and the connection is cut.
-    :ivar replays: what a poll brought comes again, with another id and context token, when the next one does not come
-        back with its cursor: the real server does that now and then, and more often does not.
+    :ivar replays: what a poll brought comes again, with another id and context token, to one that does not come back
+        with its cursor: the real server does that now and then, and more often does not.
+    :ivar over_quota: sends that quota, window or burst refused.
     :ivar cdn: the content network, with knobs of its own.
-    :ivar qr_states: answers of the login's polls, in order; a dict, or an HTTP status.
+    :ivar logins: codes and their states; qr_states, qr_tokens, verify_codes are its own.
     """
 
     def __init__(self) -> None:
@@ -54,9 +58,10 @@ class FakeILink:
         self.faults: list[str] = []
         self.cdn = Cdn(self.faults)
         self.answers: deque[str] = deque()
-        self.qr_states: deque[dict[str, object] | int] = deque()
-        self.qr_tokens: list[object] = []
-        self.verify_codes: list[str] = []
+        self.logins = Logins(self.faults)
+        self.qr_states = self.logins.states
+        self.qr_tokens = self.logins.tokens
+        self.verify_codes = self.logins.verify_codes
         self.hold_s = 0.2
         self.announce_ms: int | None = 35_000
         self.quota = 10
@@ -67,6 +72,7 @@ class FakeILink:
         self.bare_success = False
         self.frozen = False
         self.replays = False
+        self.over_quota = 0
         self.poll_failures: deque[int | str] = deque()
         self._last_ms = 0
         self._numbers = count(7_400_000_000_000_000_001)
@@ -119,6 +125,16 @@ class FakeILink:
         self.bots[bot.token] = bot
         return bot
 
+    def confirmation(self, user_id: str) -> dict[str, object]:
+        """Bind a new bot; return what a login that is confirmed says of it."""
+        bot = self.bind(user_id)
+        return {
+            "bot_token": bot.token,
+            "ilink_bot_id": bot.bot_id,
+            "ilink_user_id": user_id,
+            "baseurl": "https://ilinkai.weixin.qq.com",
+        }
+
     async def until(self, condition: Callable[[], object], timeout_s: float = 20) -> None:
         """Return once ``condition()`` is true. :raises TimeoutError: not in time."""
         async with asyncio.timeout(timeout_s):
@@ -169,10 +185,12 @@ class FakeILink:
         items = [dict(item) | {"msg_id": str(number)} for item in _dicts(message.get("item_list"))]
         return dict(message) | fresh | {"client_id": f"cli-{number}", "item_list": items} | more
 
-    def say(self, bot: Bot, *messages: Mapping[str, object]) -> None:
-        """Let messages wait for a bot's next poll."""
+    def say(self, bot: Bot, *messages: Mapping[str, object], counts: bool = True) -> None:
+        """Let messages wait for a bot's next poll. ``counts``: they open quota and window anew."""
         for message in messages:
             bot.waiting.append(dict(message))
+            if not counts:
+                continue
             peer = str(message.get("from_user_id", ""))
             bot.window[peer] = 0
             bot.since[peer] = asyncio.get_running_loop().time()
@@ -185,20 +203,21 @@ class FakeILink:
         if self.frozen:
             await self._stopping.wait()
             return web.Response(status=503)
+        self._check_app(request, path)
         if path == "get_qrcode_status":
-            return self._qr_status(request)
+            return self.logins.status(request)
         self._check_headers(request, path)
         body = await self._body(request, path)
         if path == "get_bot_qrcode":
-            return self._qr_code(body)
+            return self.logins.code(body)
         bot = self.bots.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if bot is None:
-            return web.json_response({"ret": -14, "errmsg": "session timeout"})
+            return web.json_response(_STALE)
         if path.startswith("msg/notify"):
             return self._notified(bot, path.removeprefix("msg/notify"))
         if bot.stale:
             self.note()
-            return web.json_response({"ret": -14, "errmsg": "session timeout"})
+            return web.json_response(_STALE)
         if path == "getupdates":
             return await self._updates(bot, body, request)
         answers = {
@@ -246,30 +265,31 @@ class FakeILink:
         said = str(body.get("get_updates_buf", ""))
         came = int(said[1:]) if said.startswith("C") and said[1:].isdigit() else 0
         bot.acknowledged = max(bot.acknowledged, came)
-        if self.replays and came < bot.cursor:
-            bot.waiting[:0] = [self.again(message) for message in bot.handed]
-        bot.handed = []
         self.note()
         if not bot.waiting:
             bot.arrived.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(bot.arrived.wait(), self.hold_s)
         if bot.stale:
-            return web.json_response({"ret": -14, "errmsg": "session timeout"})
-        answer = self._batch(bot)
+            return web.json_response(_STALE)
+        answer = self._batch(bot, came)
         if answer["msgs"] and self.poll_failures and self.poll_failures[0] == LOST:
             self.poll_failures.popleft()
             if request.transport is not None:
                 request.transport.abort()
         return web.json_response(answer)
 
-    def _batch(self, bot: Bot) -> dict[str, object]:
-        messages, bot.waiting = bot.waiting, []
+    def _batch(self, bot: Bot, came: int) -> dict[str, object]:
+        """Return what a poll brings that came back with a cursor: at its end, since others may poll meanwhile."""
+        missed = [message for cursor, message in bot.handed if cursor > came] if self.replays else []
+        messages = [*map(self.again, missed), *bot.waiting]
+        bot.waiting = []
         if messages:
             bot.cursor += 1
-        bot.handed = [message for message in messages if isinstance(message, dict)]  # a test may let anything wait
-        for message in bot.handed:
+        bot.handed = [(bot.cursor, message) for message in _dicts(messages)]  # a test may let anything wait
+        for _, message in bot.handed:
             bot.brought[str(message.get("message_id"))] = bot.cursor
+            bot.tokens[str(message.get("context_token", ""))] = str(message.get("from_user_id", ""))
         answer: dict[str, object] = {"msgs": messages, "get_updates_buf": f"C{bot.cursor}"}
         if not self.bare_success:
             answer["ret"] = 0
@@ -295,8 +315,10 @@ class FakeILink:
             return web.json_response({"ret": {"-2": -2, "-14": -14, "rejected": -3}[answer], "errmsg": self.errmsg})
         if answer == "broken":
             return web.Response(status=500)
-        refusal = self._limit(bot, peer)
-        if refusal:
+        if not self._may_carry(bot, peer, str(message.get("context_token", ""))):
+            self.faults.append("sendmessage: a context token of somebody else")
+        if self._limit(bot, peer):
+            self.over_quota += 1
             return web.json_response({"ret": -2, "errmsg": self.errmsg})
         known = next(
             (one for one in self.sent if one.client_id == client_id and one.peer == peer and one.token == bot.token),
@@ -318,6 +340,11 @@ class FakeILink:
         success: dict[str, object] = {"message_id": int(known.message_id)}
         return web.json_response(success if self.bare_success else success | {"ret": 0})
 
+    def _may_carry(self, bot: Bot, peer: str, token: str) -> bool:
+        """Return whether a context token is of this person and this bot's owner, or of nobody that is known."""
+        of = {(each.user_id, each.tokens[token]) for each in self.bots.values() if token in each.tokens}
+        return not of or (bot.user_id, peer) in of
+
     def _limit(self, bot: Bot, peer: str) -> bool:
         """Return whether quota, window or burst refuse a message."""
         now = asyncio.get_running_loop().time()
@@ -333,31 +360,17 @@ class FakeILink:
         bot.window[peer] = used + 1
         return False
 
-    # --- logging in
-
-    def _qr_code(self, body: Mapping[str, object]) -> web.StreamResponse:
-        known = body.get("local_token_list")
-        self.qr_tokens = list(known) if isinstance(known, list) else []
-        content = "https://liteapp.weixin.qq.com/q/fake"
-        return web.json_response({"qrcode": secrets.token_hex(8), "qrcode_img_content": content})
-
-    def _qr_status(self, request: web.Request) -> web.StreamResponse:
-        code = request.query.get("verify_code", "")
-        if code:
-            self.verify_codes.append(code)
-        state = self.qr_states.popleft() if self.qr_states else {"status": "wait"}
-        if isinstance(state, int):
-            return web.Response(status=state)
-        return web.json_response(state)
-
     # --- what every request must be
+
+    def _check_app(self, request: web.Request, path: str) -> None:
+        headers = request.headers
+        if headers.get("iLink-App-Id") != "bot" or not headers.get("iLink-App-ClientVersion", "").isdigit():
+            self.faults.append(f"{path}: iLink-App headers")
 
     def _check_headers(self, request: web.Request, path: str) -> None:
         headers = request.headers
         if headers.get("AuthorizationType") != "ilink_bot_token":
             self.faults.append(f"{path}: AuthorizationType")
-        if headers.get("iLink-App-Id") != "bot" or not headers.get("iLink-App-ClientVersion", "").isdigit():
-            self.faults.append(f"{path}: iLink-App headers")
         try:
             uin = base64.b64decode(headers.get("X-WECHAT-UIN", ""), validate=True)
             if not uin.isdigit() or int(uin) >= 2**32:

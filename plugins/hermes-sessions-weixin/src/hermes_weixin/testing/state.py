@@ -37,7 +37,8 @@ class Bot:
 
     Attributes:
         waiting: messages that no poll has brought, oldest first. brought: number of each message → of the cursor that
-            came with it. acknowledged: the largest cursor that a poll came back with. handed: by the last poll.
+            came with it. acknowledged: the largest cursor that a poll came back with. handed: by the
+            last poll, with its cursor. tokens: context token → the person in whose message it came.
         window: peer → messages sent since their last one. since: peer → when that was (seconds, monotonic).
         stale: its token is refused.
     """
@@ -47,7 +48,8 @@ class Bot:
     user_id: str
     waiting: list[object] = attrs.field(factory=list)
     brought: dict[str, int] = attrs.field(factory=dict)
-    handed: list[dict[str, object]] = attrs.field(factory=list)
+    handed: list[tuple[int, dict[str, object]]] = attrs.field(factory=list)
+    tokens: dict[str, str] = attrs.field(factory=dict)
     cursor: int = 0
     acknowledged: int = 0
     arrived: asyncio.Event = attrs.field(factory=asyncio.Event)
