@@ -33,7 +33,7 @@ help:
 	@echo 'make isolated         test each distribution alone, from wheels (ARGS="--only NAME")'
 	@echo 'make laws             every law of Hypothesis with 1000 examples (LAWS=5000 ARGS="tests/context")'
 	@echo 'make faults           kill processes 1000 times and prove that nothing is lost (ARGS="--mutant no-fence")'
-	@echo 'make gateway-faults   kill gateways under load (ARGS="--kills 200 --idempotent")'
+	@echo 'make gateway-faults   kill gateways under load (ARGS="--kills 200 --idempotent", ARGS="--platform weixin")'
 	@echo 'make soak             the same 20000 times'
 	@echo 'make dev              only set up $(VENV)'
 	@echo 'make clean            remove $(VENV), caches and build output'
@@ -97,7 +97,8 @@ laws: $(STAMP)
 faults: $(STAMP)
 	@PYTHONPATH=tests/faults exec $(RUN) -m fault_harness --kills 1000 $(ARGS)
 
-# Gateways as processes over a small platform: every message answered once, or marked, each in its own chat.
+# Gateways as processes over a small platform, or over WeChat's fake server (--platform weixin, --gentle, --mutant NAME):
+# every message answered once, or marked, in order, each in its own chat.
 gateway-faults: $(STAMP)
 	@PYTHONPATH=tests/toy_platform exec $(RUN) -m toy_faults $(ARGS)
 

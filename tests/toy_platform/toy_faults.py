@@ -1,8 +1,9 @@
-"""Gateways that are killed under load: ``python -m toy_faults [--kills N] [--seed N] [--keep]``.
+"""Gateways that are killed under load: ``python -m toy_faults [--platform weixin] [--kills N] [--seed N] [--keep]``.
 
 Two gateways of one profile stand in line for the account, and one of the two is killed again and again, mostly the one
 that serves. The platform says messages twice, loses acknowledgements, loses the answers to sends, and hangs up. In the
-end every message has one answer in its own chat, in order; a further one says that it may be a repeat.
+end every message has one answer in its own chat, in order; a further one says that it may be a repeat. What the
+platform is and does is a *stage*: the toy's stands below, WeChat's in ``weixin_faults``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import json
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -45,92 +47,156 @@ _REPEAT = "(may be a repeat) "
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """``pause_s``: between two kills, at least and at most."""
+    """``pause_s``: between two kills, at least and at most. gentle: gateways are asked to leave. mutant: of a stage."""
 
     folder: str
     kills: int
     seed: int
+    platform: str = "toy"
     idempotent: bool = False
+    gentle: bool = False
+    mutant: str = ""
     pause_s: tuple = (0.3, 1.2)
 
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """What was said (chat and text, in order), and what people saw (chat and text, in order)."""
+    """What was said (chat and text, in order), and what people saw (chat and text, in order); ``other``: what the
+    stage itself found wrong."""
 
     said: list
     seen: list
     acked: dict
     killed: int
     waiting: int
+    other: list = attrs.field(factory=list)
 
 
 async def play(plan, tell=print):
     """Run a plan and return what came of it."""
-    dice, server = Random(plan.seed), await ToyServer(idempotent=plan.idempotent).start()
-    toy = f"edits = true\nmax_length = 4000\nidempotent_send = {json.dumps(plan.idempotent)}"
-    home = ToyHome(plan.folder, server.port, settings=SETTINGS, toy=toy)
-    # Where a key is taken once, no draft is left behind: there answers are shown as they are written.
-    agent = ("--agent", "stutter") if plan.idempotent else ()
-    said = []
-    talking = asyncio.create_task(_talk(server, dice, said))
+    dice, stage, said = Random(plan.seed), await STAGES[plan.platform](plan).start(), []
+    talking = asyncio.create_task(_talk(stage, dice, said))
     try:
-        processes = [home.run(*agent), home.run(*agent)]
+        processes = [stage.run(), stage.run()]
         for number in range(plan.kills):
             await asyncio.sleep(dice.uniform(*plan.pause_s))
             at = number % 2
-            processes[at].kill()
+            processes[at].send_signal(stage.signal(dice))
             await asyncio.to_thread(processes[at].wait)
-            processes[at] = home.run(*agent)
+            processes[at] = stage.run()
             if number % 20 == 19:
-                tell(f"{number + 1} kills, {len(said)} messages, {len(server.shown)} answers")
+                tell(f"{number + 1} kills, {len(said)} messages, {len(stage.seen())} answers")
+        if not plan.kills:
+            await asyncio.sleep(sum(plan.pause_s))
         talking.cancel()
         await asyncio.gather(talking, return_exceptions=True)
-        server.answers.clear()
-        server.lose_acks = 0
-        await _until_quiet(server, home, said)
-        waiting = (await asyncio.to_thread(home.json, "sessions", "stats"))["waiting"]
+        await stage.calm(said)
+        left = await _until_quiet(stage.home)
+        waiting = (await asyncio.to_thread(stage.home.json, "sessions", "stats"))["waiting"]
+        other = left + await asyncio.to_thread(stage.found, said)
     finally:
         talking.cancel()
-        home.close()
-        await server.stop()
-    seen = [(one.chat, one.text) for one in server.shown]
-    return Outcome(said=said, seen=seen, acked=dict(server.acked), killed=plan.kills, waiting=waiting)
+        stage.home.close()
+        await stage.stop()
+    return Outcome(said=said, seen=stage.seen(), acked=stage.acked(), killed=plan.kills, waiting=waiting, other=other)
 
 
-async def _talk(server, dice, said):
+async def _talk(stage, dice, said):
     """Say something in some chat again and again, and let things go wrong on the way."""
     while True:
-        await asyncio.sleep(dice.uniform(0.005, 0.06))
-        await server.until(lambda: len(said) - len(server.shown) < MOST_OPEN, END_S)
+        await asyncio.sleep(dice.uniform(*stage.between_s))
+        await stage.room(said)
+        await stage.say(dice, said)
+        await stage.mischief(dice)
+
+
+async def _until_quiet(home):
+    """Return once nothing is to be sent any more; what is left when patience ends, in words."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_S):
+            while await asyncio.to_thread(_open_rows, home):
+                continue
+    return [f"lost: delivery {one['id']} still waits: {one['error']}" for one in _open_rows(home)]
+
+
+def _open_rows(home):
+    return [one for one in home.json("outbox", "list") if one["status"] in ("waiting", "sending")]
+
+
+def answered(seen):
+    """Return the texts that have an answer."""
+    return {text.rpartition(" ")[2] for _, text in seen}
+
+
+class ToyStage:
+    """The toy: what is said twice, acknowledgements and answers that get lost, connections that are cut."""
+
+    between_s = (0.005, 0.06)
+
+    def __init__(self, plan):
+        self._plan = plan
+        self.server = ToyServer(idempotent=plan.idempotent)
+        self.home = None
+
+    async def start(self):
+        await self.server.start()
+        toy = f"edits = true\nmax_length = 4000\nidempotent_send = {json.dumps(self._plan.idempotent)}"
+        self.home = ToyHome(self._plan.folder, self.server.port, settings=SETTINGS, toy=toy)
+        return self
+
+    def run(self):
+        # Where a key is taken once, no draft is left behind: there answers are shown as they are written.
+        return self.home.run(*(("--agent", "stutter") if self._plan.idempotent else ()))
+
+    def signal(self, _dice):
+        return signal.SIGTERM if self._plan.gentle else signal.SIGKILL
+
+    async def room(self, said):
+        """Return once not too much is open."""
+        await self.server.until(lambda: len(said) - len(self.server.shown) < MOST_OPEN, END_S)
+
+    async def say(self, dice, said):
         chat, text = f"c{dice.randrange(CHATS)}", f"message-{len(said) + 1}."
         said.append((chat, text))
-        await server.say(text, chat=chat, user=chat, times=dice.choice((1, 1, 2)))
+        await self.server.say(text, chat=chat, user=chat, times=dice.choice((1, 1, 2)))
+
+    async def mischief(self, dice):
         chance = dice.random()
         if chance < 0.1:
-            server.lose_acks += 1
+            self.server.lose_acks += 1
         elif chance < 0.2:
-            server.answers.append(dice.choice(("error", "lost")))
+            self.server.answers.append(dice.choice(("error", "lost")))
         elif chance < 0.22:
-            await server.drop()
+            await self.server.drop()
+
+    async def calm(self, said):
+        """Let nothing go wrong any more, and return once every message has an answer."""
+        self.server.answers.clear()
+        self.server.lose_acks = 0
+        # What is missing by then is told by the verdict.
+        with suppress(TimeoutError):
+            await self.server.until(lambda: answered(self.seen()) >= {text for _, text in said}, END_S)
+
+    def seen(self):
+        return [(one.chat, one.text) for one in self.server.shown]
+
+    def acked(self):
+        return dict(self.server.acked)
+
+    def found(self, _said):
+        return []
+
+    async def stop(self):
+        await self.server.stop()
 
 
-async def _until_quiet(server, home, said):
-    """Return once every message has an answer and nothing is to be sent any more."""
-    # What is missing by then is told by the verdict.
-    with suppress(TimeoutError):
-        await server.until(lambda: _answered(server) >= {text for _, text in said}, END_S)
-    async with asyncio.timeout(END_S):
-        while await asyncio.to_thread(_is_busy, home):
-            continue
+def _weixin(plan):
+    from weixin_faults import WeixinStage
+
+    return WeixinStage(plan)
 
 
-def _is_busy(home):
-    return any(one["status"] in ("waiting", "sending") for one in home.json("outbox", "list"))
-
-
-def _answered(server):
-    return {one.text.rpartition(" ")[2] for one in server.shown}
+STAGES = {"toy": ToyStage, "weixin": _weixin}
 
 
 def verdict(outcome):
@@ -161,7 +227,7 @@ def verdict(outcome):
             wrong.append(f"interleaved: the session of {chat} was answered as {numbers}")
     if outcome.waiting:
         wrong.append(f"lost: {outcome.waiting} messages still wait")
-    return wrong
+    return wrong + outcome.other
 
 
 def main(arguments=None):
@@ -170,13 +236,24 @@ def main(arguments=None):
     parser.add_argument("--kills", type=int, default=60, help="gateways to kill (60)")
     parser.add_argument("--seed", type=int, help="of messages and kills; the moments still differ from run to run")
     parser.add_argument("--idempotent", action="store_true", help="the platform takes a key once")
+    parser.add_argument("--platform", choices=sorted(STAGES), default="toy", help="what the gateways serve (toy)")
+    parser.add_argument("--gentle", action="store_true", help="SIGTERM alone; nothing that gets lost comes again")
+    parser.add_argument("--mutant", default="", help="a rule that the platform's plugin forgets (weixin_hurry.MUTANTS)")
     parser.add_argument("--folder", help="where the home is made (the system's temporary folder)")
     parser.add_argument("--keep", action="store_true", help="keep the home")
     asked = parser.parse_args(arguments)
     seed = asked.seed if asked.seed is not None else time.time_ns() % 1_000_000
     folder = tempfile.mkdtemp(prefix="hermes-gateway-faults-", dir=asked.folder)
     print(f"seed {seed}, {asked.kills} kills, {folder}", flush=True)
-    plan = Plan(folder=folder, kills=asked.kills, seed=seed, idempotent=asked.idempotent)
+    plan = Plan(
+        folder=folder,
+        kills=asked.kills,
+        seed=seed,
+        platform=asked.platform,
+        idempotent=asked.idempotent,
+        gentle=asked.gentle,
+        mutant=asked.mutant,
+    )
     outcome = asyncio.run(play(plan, lambda line: print(line, flush=True)))
     wrong = verdict(outcome)
     for one in wrong[:20]:

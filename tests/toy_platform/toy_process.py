@@ -14,7 +14,14 @@ PATIENCE_S = 30
 
 
 class ToyHome:
-    """A home with a configuration; ``run`` starts a gateway in it, ``hermes`` any other command."""
+    """A home with a configuration; ``run`` starts a gateway in it, ``hermes`` any other command.
+
+    Attributes:
+        entry_point: the plugin that is found in it. plugins: what is loaded, by commas.
+    """
+
+    entry_point = "toy-chat = toy_chat:ToyChatPlugin"
+    plugins = "toy-chat"
 
     def __init__(self, folder, port, *, settings="", toy="", dm_policy="open"):
         self.path = Path(folder)
@@ -24,9 +31,7 @@ class ToyHome:
         info = self._site / "toy_chat-1.0.dist-info"
         info.mkdir(parents=True, exist_ok=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-chat\nVersion: 1.0\n", encoding="utf-8")
-        (info / "entry_points.txt").write_text(
-            "[hermes.plugins.v1]\ntoy-chat = toy_chat:ToyChatPlugin\n", encoding="utf-8"
-        )
+        (info / "entry_points.txt").write_text(f"[hermes.plugins.v1]\n{self.entry_point}\n", encoding="utf-8")
         self.configure(port, settings=settings, toy=toy, dm_policy=dm_policy)
 
     def configure(self, port, *, settings="", toy="", dm_policy="open"):
@@ -42,7 +47,7 @@ class ToyHome:
         unwanted = ("HERMES_", "PYTHONPATH", "COLUMNS")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
         path = os.pathsep.join([str(self._site), str(FOLDER)])
-        own = {"PYTHONPATH": path, "HERMES_SESSIONS_HOME": str(self.path), "HERMES_PLUGINS": "toy-chat"}
+        own = {"PYTHONPATH": path, "HERMES_SESSIONS_HOME": str(self.path), "HERMES_PLUGINS": self.plugins}
         return kept | own | {"LC_ALL": "C.UTF-8"}
 
     def run(self, *arguments, env=None):
