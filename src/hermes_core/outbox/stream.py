@@ -180,6 +180,7 @@ class Stream:
             key=f"{self._key}.draft",
             format=drafts[0].format,
             reply_to=self._target.message_id,
+            is_draft=True,
         )
 
     def _look(self, reader: StoreReader) -> tuple[bool, ShownDraft | None]:

@@ -82,6 +82,8 @@ class DeliveryPart:
         possible_repeat: it may have gone out before; where the platform cannot tell, the text says so already.
         media: the file that the part is, at most ``max_file_bytes`` of it; the text is then not to be sent: it is what
             stands for the file where it cannot be, which the core sends by itself when the sender raises ``Rejected``.
+        is_draft: the answer is still being written: what is sent is edited as it grows, and at last by the answer
+            itself. A sender that cannot edit what it would send refuses it.
     """
 
     target: SessionSource
@@ -93,6 +95,7 @@ class DeliveryPart:
     reply_to: str | None = None
     possible_repeat: bool = False
     media: OutgoingFile | None = None
+    is_draft: bool = False
 
 
 @attrs.frozen(kw_only=True)
