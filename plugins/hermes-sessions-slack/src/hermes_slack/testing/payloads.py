@@ -71,7 +71,15 @@ def callback(
 
 
 def command(
-    app: App, installation: Installation, channel: str, user: str, *, name: str, text: str, trigger_id: str
+    app: App,
+    installation: Installation,
+    channel: str,
+    user: str,
+    *,
+    name: str,
+    text: str,
+    trigger_id: str,
+    response_url: str = "https://hooks.slack.invalid/commands/1",
 ) -> dict[str, object]:
     """Return a slash command as Socket Mode and, as a form, HTTP bring it."""
     return {
@@ -86,6 +94,6 @@ def command(
         "text": text,
         "api_app_id": app.app_id,
         "is_enterprise_install": "true" if installation.org_wide else "false",
-        "response_url": "https://hooks.slack.invalid/commands/1",
+        "response_url": response_url,
         "trigger_id": trigger_id,
     }

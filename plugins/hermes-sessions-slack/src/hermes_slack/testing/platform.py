@@ -219,7 +219,7 @@ class FakeSlack:
                 text=read(post.text),
                 thread_id=post.thread_ts,
                 key=text(mapping(post.metadata or {}, "event_payload"), "id") or None,
-                edits=post.edits,
+                edits=post.edits + post.appended,
             )
             for post in self.server.posts
             if post.token in accounts

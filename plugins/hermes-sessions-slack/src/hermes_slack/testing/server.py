@@ -24,7 +24,8 @@ import aiohttp
 from aiohttp import web
 
 from hermes_slack.signing import signature_of
-from hermes_slack.testing.state import App, Envelope, Installation
+from hermes_slack.testing.responding import answered
+from hermes_slack.testing.state import App, Envelope, Installation, ResponseUrl
 from hermes_slack.testing.webapi import WebApi
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ class FakeSlackServer:
         files: bytes by id. calls: names of the methods that were called. faults: what no client may do.
         answers: how the next posts and edits are answered: ``ok``, ``ratelimited``, ``broken`` (HTTP 500), ``arrived``
             (posted, then HTTP 500), ``cut`` (posted, then the connection is cut), ``dropped`` (cut before), or a code.
-        failures: method → codes with which its next calls are refused. retry_after: seconds of ``Retry-After``.
+        failures: method → codes with which its next calls are refused, and ``response_url``, or a word of ``answers``.
+        retry_after: seconds of ``Retry-After``.
+        names: what people are called, by their ids; nobody else can be asked about. outside: channels in which no app
+        is a member. responses: where commands may be answered, by number.
         echoes: a message that an app posted is told to it, too.
     """
 
@@ -54,6 +58,10 @@ class FakeSlackServer:
         self.faults: list[str] = []
         self.answers: deque[str] = deque()
         self.failures: dict[str, deque[str]] = {}
+        self.names: dict[str, str] = {}
+        self.outside: set[str] = set()
+        self.responses: dict[str, ResponseUrl] = {}
+        self.persons: dict[str, str] = {}
         self.retry_after = "7"
         self.echoes = True
         self.frozen = False
@@ -82,6 +90,7 @@ class FakeSlackServer:
         app.router.add_route("*", "/api/{method}", self._call)
         app.router.add_get("/link", self._link)
         app.router.add_get("/files/{id}", self._file)
+        app.router.add_post("/response/{number}", self._respond)
         self._runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -149,6 +158,19 @@ class FakeSlackServer:
             )
         )
         return app
+
+    def person(self, user_id: str, name: str = "") -> str:
+        """Return a token with which somebody writes by the Web API, as people do who have a client of their own."""
+        token = f"xoxp-fake-{user_id}"
+        self.persons[token] = user_id
+        self.names[user_id] = name or user_id
+        return token
+
+    def response(self) -> ResponseUrl:
+        """Return a new ``response_url``."""
+        number = self.number("")
+        found = self.responses[number] = ResponseUrl(url=f"{self.url}/response/{number}")
+        return found
 
     def ts(self) -> str:
         """Return the time of a new message: no two are the same."""
@@ -300,6 +322,13 @@ class FakeSlackServer:
         request = socket._req  # noqa: SLF001 - a connection that breaks says no goodbye, which aiohttp does not offer
         if request is not None and request.transport is not None:
             request.transport.abort()
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
+        await self._unfrozen()
+        self.calls.append("response_url")
+        found = await answered(self.responses.get(request.match_info["number"]), self.failures, request)
+        self.note()
+        return found
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         data = self.files.get(request.match_info["id"])

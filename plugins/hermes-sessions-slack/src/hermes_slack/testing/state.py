@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-__all__ = ["App", "Envelope", "Installation", "Post"]
+__all__ = ["App", "Envelope", "Installation", "Post", "ResponseUrl"]
 
 
 @attrs.define(kw_only=True)
@@ -61,7 +61,12 @@ class App:
 
 @attrs.define(kw_only=True)
 class Post:
-    """A message as it stands in a channel. ``token``: of the bot that posted it, ``""`` where a person wrote it."""
+    """A message as it stands in a channel.
+
+    Attributes:
+        token: of who posted it, ``""`` where nobody did by the Web API. streaming: it is a stream that is open.
+        appended: how often it grew as one. recipient: to whom it was streamed.
+    """
 
     channel: str
     ts: str
@@ -72,6 +77,9 @@ class Post:
     thread_ts: str | None = None
     metadata: Mapping[str, object] | None = None
     edits: int = 0
+    streaming: bool = False
+    appended: int = 0
+    recipient: tuple[str, str] | None = None
 
     def shown(self, *, metadata: bool) -> dict[str, object]:
         """Return it as the Web API does."""
@@ -83,3 +91,12 @@ class Post:
         if metadata and self.metadata:
             found["metadata"] = dict(self.metadata)
         return found
+
+
+@attrs.define(kw_only=True)
+class ResponseUrl:
+    """Where a command may be answered. ``texts``: what was said there; ``open``: it has not expired."""
+
+    url: str
+    texts: list[str] = attrs.field(factory=list)
+    open: bool = True

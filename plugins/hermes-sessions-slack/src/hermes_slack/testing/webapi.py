@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from hermes_slack.testing.payloads import callback
+from hermes_slack.testing.payloads import callback, mention_twin, message
+from hermes_slack.testing.refusal import Refusal
+from hermes_slack.testing.responding import cut
 from hermes_slack.testing.state import App, Installation, Post
+from hermes_slack.testing.streams import StreamMethods
+from hermes_slack.wire import mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,10 +27,6 @@ __all__ = ["WebApi"]
 
 _MOST_CHARACTERS = 40_000
 _WRITES = ("chat.postMessage", "chat.update")
-
-
-class _Refusal(Exception):
-    """An answer with ``ok: false``."""
 
 
 class WebApi:
@@ -51,22 +51,23 @@ class WebApi:
             if told == "broken":
                 return web.Response(status=500, text="<html>oh</html>", content_type="text/html")
             if told == "dropped":
-                return _cut(request)
+                return cut(request)
             if told not in ("ok", "arrived", "cut"):
-                raise _Refusal(told)
+                raise Refusal(told)
             found = self._done(method, request.headers.get("Authorization", ""), arguments)
-        except _Refusal as refusal:
+        except Refusal as refusal:
             return web.json_response({"ok": False, "error": str(refusal), "needed": "some:scope"})
         if told == "arrived":
             return web.Response(status=500, text="<html>oh</html>", content_type="text/html")
-        return _cut(request) if told == "cut" else web.json_response({"ok": True} | dict(found))
+        return cut(request) if told == "cut" else web.json_response({"ok": True} | dict(found))
 
     def _done(self, method: str, authorization: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         token = authorization.removeprefix("Bearer ")
         if not token:
-            raise _Refusal("not_authed")
+            raise Refusal("not_authed")
         if method == "apps.connections.open":
             return self._open(token)
+        streams = StreamMethods(self._server)
         methods: dict[str, Method] = {
             "auth.test": self._auth_test,
             "chat.postMessage": self._post,
@@ -75,22 +76,28 @@ class WebApi:
             "conversations.replies": self._replies,
             "files.info": self._file_info,
             "assistant.threads.setStatus": self._status,
+            "chat.startStream": streams.start,
+            "chat.appendStream": streams.append,
+            "chat.stopStream": streams.stop,
+            "users.info": self._user_info,
         }
+        if token in self._server.persons:
+            return self._done_by_a_person(method, self._server.persons[token], arguments)
         for app in self._server.apps.values():
             for installation in app.installations:
                 if installation.token == token and not installation.revoked:
                     if method not in methods:
-                        raise _Refusal("unknown_method")
+                        raise Refusal("unknown_method")
                     return methods[method](app, installation, arguments)
-        raise _Refusal("invalid_auth")
+        raise Refusal("invalid_auth")
 
     def _open(self, token: str) -> Mapping[str, object]:
         for app in self._server.apps.values():
             if app.app_token == token:
                 if not app.socket_mode:
-                    raise _Refusal("not_allowed_token_type")
+                    raise Refusal("not_allowed_token_type")
                 return {"url": f"ws{self._server.url.removeprefix('http')}/link?ticket={app.app_id}"}
-        raise _Refusal("invalid_auth")
+        raise Refusal("invalid_auth")
 
     def _auth_test(self, _app: App, here: Installation, _arguments: Mapping[str, object]) -> Mapping[str, object]:
         return {
@@ -102,11 +109,54 @@ class WebApi:
             "is_enterprise_install": here.org_wide,
         }
 
+    # --- people
+
+    def _done_by_a_person(self, method: str, user_id: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """Do what somebody does with a client of their own, in the workspace of the first app."""
+        app = next(iter(self._server.apps.values()))
+        here = app.installations[0]
+        if method == "auth.test":
+            return {"team_id": here.team_id, "user_id": user_id}
+        if method == "chat.postMessage":
+            return self._say(user_id, arguments)
+        reads: dict[str, Method] = {
+            "conversations.history": self._history,
+            "conversations.replies": self._replies,
+            "users.info": self._user_info,
+        }
+        if method not in reads:
+            raise Refusal("unknown_method")
+        return reads[method](app, here, arguments)
+
+    def _say(self, user_id: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """Post what a person says, and tell every app, a mention twice."""
+        channel, text = str(arguments.get("channel", "")), str(arguments.get("text", ""))
+        self._look_at(text)
+        thread, ts = str(arguments.get("thread_ts") or ""), self._server.ts()
+        self._server.posts.append(Post(channel=channel, ts=ts, text=text, user=user_id, thread_ts=thread or None))
+        kind = "im" if channel.startswith("D") else "channel"
+        inner = message(channel, user_id, text, ts, channel_type=kind, thread_ts=thread or None)
+        for app in self._server.apps.values():
+            for here in app.installations:
+                is_meant = f"<@{here.user_id}>" in text
+                for each in [inner, mention_twin(inner)] if is_meant and kind != "im" else [inner]:
+                    self._server.deliver(app, callback(app, here, each, self._server.number("Ev")))
+        return {"channel": channel, "ts": ts}
+
+    def _user_info(self, _app: App, _here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        user_id = str(arguments.get("user", ""))
+        if user_id not in self._server.names:
+            raise Refusal("user_not_found")
+        return {
+            "user": {"id": user_id, "name": user_id.lower(), "profile": {"display_name": self._server.names[user_id]}}
+        }
+
     # --- messages
 
     def _post(self, app: App, here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
         channel, text = str(arguments.get("channel", "")), str(arguments.get("text", ""))
         self._look_at(text)
+        self._look_into(channel)
         thread, beside = arguments.get("thread_ts"), arguments.get("metadata")
         post = Post(
             channel=channel,
@@ -130,26 +180,36 @@ class WebApi:
         for post in self._server.posts:
             if (post.channel, post.ts) == (arguments.get("channel"), ts):
                 if post.token != here.token:
-                    raise _Refusal("cant_update_message")
+                    raise Refusal("cant_update_message")
+                if post.streaming:
+                    raise Refusal("streaming_state_conflict")
                 post.text, post.edits = text, post.edits + 1
+                if isinstance(arguments.get("metadata"), Mapping):
+                    post.metadata = dict(mapping(arguments, "metadata"))
                 return {"channel": post.channel, "ts": ts, "text": text}
-        raise _Refusal("message_not_found")
+        raise Refusal("message_not_found")
 
     def _look_at(self, text: str) -> None:
         if not text:
-            raise _Refusal("no_text")
+            raise Refusal("no_text")
         if len(text) > _MOST_CHARACTERS:
-            raise _Refusal("msg_too_long")
+            raise Refusal("msg_too_long")
+
+    def _look_into(self, channel: str) -> None:
+        if channel in self._server.outside:
+            raise Refusal("not_in_channel")
 
     def _history(self, _app: App, _here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        self._look_into(str(arguments.get("channel", "")))
         found = [post for post in self._in_time(arguments) if not post.thread_ts or post.thread_ts == post.ts]
         return self._page(list(reversed(found)), arguments)
 
     def _replies(self, _app: App, _here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        self._look_into(str(arguments.get("channel", "")))
         root = str(arguments.get("ts", ""))
         posts = [post for post in self._server.posts if post.channel == arguments.get("channel")]
         if not any(root in (post.ts, post.thread_ts) for post in posts):
-            raise _Refusal("thread_not_found")
+            raise Refusal("thread_not_found")
         found = [post for post in self._in_time(arguments) if root in (post.ts, post.thread_ts)]
         return self._page(found, arguments)
 
@@ -176,7 +236,7 @@ class WebApi:
     def _file_info(self, _app: App, _here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
         found = str(arguments.get("file", ""))
         if found not in self._server.files:
-            raise _Refusal("file_not_found")
+            raise Refusal("file_not_found")
         return {"file": {"id": found, "url_private_download": f"{self._server.url}/files/{found}"}}
 
     def _status(self, _app: App, _here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
@@ -194,10 +254,3 @@ async def _arguments(request: web.Request) -> Mapping[str, object]:
 
 def _limited(after_s: str) -> web.Response:
     return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers={"Retry-After": after_s})
-
-
-def _cut(request: web.Request) -> web.StreamResponse:
-    """Cut the connection without an answer."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
