@@ -17,6 +17,7 @@ from hermes_slack.intake import Intake
 from hermes_slack.lookup import find_posted, metadata_of
 from hermes_slack.mrkdwn import mrkdwn
 from hermes_slack.patience import Patience
+from hermes_slack.people import People
 from hermes_slack.socketmode import SocketMode
 from hermes_slack.threads import ThreadBook
 from hermes_slack.wire import text
@@ -61,6 +62,7 @@ class SlackAdapter:
         self._listener = listener
         self._pause = pause
         self._threads = ThreadBook(setup.account_id, setup.state, setup.clock, config)
+        self._people = People(setup.clock, asks=config.names)
         self._workspaces: Mapping[str, Workspace] = {}
         self._introducing = asyncio.Lock()
         self._shows_status = config.assistant_status
@@ -99,6 +101,7 @@ class SlackAdapter:
             config=self._config,
             reader=Reader(account_id=self._setup.account_id, config=self._config, threads=self._threads),
             threads=self._threads,
+            people=self._people,
             workspaces=self._workspaces,
             clock=self._setup.clock,
             pause=self._pause,
@@ -139,6 +142,7 @@ class SlackAdapter:
 
     async def aclose(self) -> None:
         """Let go of the connections; the next request makes new ones."""
+        await self._people.aclose()
         session, self._session = self._session, None
         self._workspaces = {}
         if session is not None:

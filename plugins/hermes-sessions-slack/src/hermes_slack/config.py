@@ -46,6 +46,7 @@ class SlackConfig:
             taken with its name.
         thread_context: messages of a thread that are shown to an agent which has not seen them; 0 for none.
         thread_days: how long a thread that we write in is known as ours.
+        names: ask what the people are called who talk to us.
         assistant_status: show that an answer is being written, in threads.
         chunk_characters: of one message. posts_per_minute: to one channel. max_media_bytes: of what comes.
         ping_s: between two pings on the socket; silence_s: after which it is given up.
@@ -65,6 +66,7 @@ class SlackConfig:
     slash_commands: tuple[str, ...] = ("hermes",)
     thread_context: int = 20
     thread_days: float = 30.0
+    names: bool = True
     assistant_status: bool = True
     chunk_characters: int = 3500
     posts_per_minute: int = 60
@@ -111,7 +113,7 @@ _LISTS = {
     "slash_commands": (_COMMAND, "name of a command, without its slash"),
 }
 _CHOICES = {"mode": (SOCKET, HTTP), "replies": (THREAD, CHANNEL)}
-_SWITCHES = ("thread_replies", "bang_commands", "assistant_status")
+_SWITCHES = ("thread_replies", "bang_commands", "names", "assistant_status")
 _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "thread_context": (0, 200, True),
     "thread_days": (0.01, 3650, False),

@@ -8,7 +8,7 @@ Slack.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from hermes_slack.threads import earlier_words, order
 from hermes_slack.workspaces import scope_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from hermes_hookspecs.state import StateUpdate
     from hermes_slack.config import SlackConfig
     from hermes_slack.events import Reader
+    from hermes_slack.people import People
     from hermes_slack.threads import ThreadBook
     from hermes_slack.workspaces import Workspace
+
+    _Read = tuple["Item", Workspace, MessageEvent]
 
 __all__ = ["COMMANDS", "EVENTS", "Intake", "Item"]
 
@@ -62,6 +65,7 @@ class Intake:
         config: SlackConfig,
         reader: Reader,
         threads: ThreadBook,
+        people: People,
         workspaces: Mapping[str, Workspace],
         clock: Clock,
         pause: Callable[[float], Awaitable[None]],
@@ -69,6 +73,7 @@ class Intake:
         self._config = config
         self._reader = reader
         self._threads = threads
+        self._people = people
         self._workspaces = workspaces
         self._clock = clock
         self._pause = pause
@@ -97,18 +102,36 @@ class Intake:
         events: list[MessageEvent] = []
         updates: dict[str, StateUpdate] = {}
         asks = self._config.thread_context > 0
-        for item in batch:
-            workspace = self._workspace(item)
-            event = None if workspace is None else self._read(item, workspace)
-            if event is None or workspace is None:
-                continue
-            if event.addressed and not event.error and not event.recalls:
+        for item, workspace, read in await self._with_names(self._all_read(batch)):
+            event = read
+            if _is_for_us(read):
                 is_mention = self._reader.is_mention(item.payload, workspace)
-                event, saw, asks = await self._in_its_thread(event, workspace, asks, is_mention)
+                event, saw, asks = await self._in_its_thread(read, workspace, asks, is_mention)
                 updates |= {update.key: update for update in saw}
             events.append(event)
         if events:
             await self._store(inlet, events, tuple(updates.values()))
+
+    def _all_read(self, batch: Sequence[Item]) -> Iterator[_Read]:
+        for item in batch:
+            workspace = self._workspace(item)
+            event = None if workspace is None else self._read(item, workspace)
+            if event is not None and workspace is not None:
+                yield item, workspace, event
+
+    async def _with_names(self, found: Iterable[_Read]) -> Sequence[_Read]:
+        """Say what the people are called who talk to us, as far as that is known soon."""
+        told = list(found)
+        asked: dict[str, tuple[Workspace, list[str]]] = {}
+        for _, workspace, event in told:
+            if _is_for_us(event) and not event.source.is_bot:
+                asked.setdefault(workspace.scope_id, (workspace, []))[1].append(event.source.user_id or "")
+        await asyncio.gather(*(self._people.learn(workspace, users) for workspace, users in asked.values()))
+        return [(item, workspace, self._named(event, workspace)) for item, workspace, event in told]
+
+    def _named(self, event: MessageEvent, workspace: Workspace) -> MessageEvent:
+        name = "" if event.source.is_bot else self._people.name_of(workspace, event.source.user_id or "")
+        return attrs.evolve(event, source=attrs.evolve(event.source, user_name=name)) if name else event
 
     def _workspace(self, item: Item) -> Workspace | None:
         scope_id = scope_of(item.payload)
@@ -133,7 +156,7 @@ class Intake:
         if not source.thread_id or not asks or not self._may_lack(source, seen, is_mention=is_mention):
             return event, self._threads.saw(source), asks
         try:
-            above = await earlier_words(source, workspace, seen=seen, most=self._config.thread_context)
+            above = await earlier_words(source, workspace, self._people, seen=seen, most=self._config.thread_context)
         except PlatformError as error:
             _log.info("slack: what stands above a message in a thread is not known: %s", error)
             return event, (), False
@@ -179,3 +202,8 @@ class Intake:
             handing.cancel()
             await asyncio.gather(handing, return_exceptions=True)
             raise
+
+
+def _is_for_us(event: MessageEvent) -> bool:
+    """Return whether an event is a message that an agent is to hear."""
+    return event.addressed and not event.error and not event.recalls

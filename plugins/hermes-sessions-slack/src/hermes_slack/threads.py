@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.platform import StateReader
     from hermes_hookspecs.source import SessionSource
     from hermes_slack.config import SlackConfig
+    from hermes_slack.people import People
     from hermes_slack.workspaces import Workspace
 
-__all__ = ["ThreadBook", "earlier_words", "key_parts", "order"]
+__all__ = ["NAMESPACE", "ThreadBook", "earlier_words", "key_parts", "order"]
 
 NAMESPACE = "slack"
 _MOST = 5000
@@ -113,7 +114,7 @@ class ThreadBook:
         )
 
 
-async def earlier_words(source: SessionSource, workspace: Workspace, *, seen: str, most: int) -> str:
+async def earlier_words(source: SessionSource, workspace: Workspace, people: People, *, seen: str, most: int) -> str:
     """Return what was said in a thread before a message and is not in its session, as quoted lines.
 
     Of our own messages only the one that opened the thread counts: the others are the session's answers.
@@ -130,21 +131,30 @@ async def earlier_words(source: SessionSource, workspace: Workspace, *, seen: st
         latest=source.message_id,
         limit=200,
     )
-    lines = []
+    found = []
     for message in mappings(answer, "messages"):
         ts = text(message, "ts")
         if not (order(seen) < order(ts) < order(source.message_id or "")):
             continue
-        is_own = text(message, "user") == workspace.user_id or text(message, "bot_id") == workspace.bot_id
-        if is_own and ts != source.thread_id:
-            continue
+        is_own = _is_own(message, workspace)
         words = " ".join(read(raw_words(message)).split())
-        if words:
-            profile = mapping(message, "user_profile")
-            name = text(profile, "display_name") or text(message, "username") or text(message, "user")
-            shown = words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
-            lines.append(f"> {'you' if is_own else name or 'a bot'}: {shown}")
-    return "\n".join(lines[-most:])
+        if words and (ts == source.thread_id or not is_own):
+            found.append((message, words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"))
+    found = found[-most:]
+    await people.learn(workspace, [text(message, "user") for message, _ in found if not text(message, "bot_id")])
+    return "\n".join(f"> {_author(message, workspace, people)}: {words}" for message, words in found)
+
+
+def _is_own(message: Mapping[str, object], workspace: Workspace) -> bool:
+    return text(message, "user") == workspace.user_id or text(message, "bot_id") == workspace.bot_id
+
+
+def _author(message: Mapping[str, object], workspace: Workspace, people: People) -> str:
+    if _is_own(message, workspace):
+        return "you"
+    user_id = text(message, "user")
+    told = text(mapping(message, "user_profile"), "display_name") or text(message, "username")
+    return people.name_of(workspace, user_id) or told or user_id or "a bot"
 
 
 def order(ts: str) -> tuple[int, str]:
