@@ -43,6 +43,35 @@ def test_h24_the_message_that_opened_a_thread_is_shown_and_what_others_added_at_
     assert third == f"{HEAD}> U8: I restarted one\n\nand now?", "our own answer is not repeated"
 
 
+def test_h24_of_a_long_thread_its_beginning_and_its_end_are_shown(new_stage, run):
+    stage = new_stage(thread_context=3)
+
+    async def main():
+        async with stage.running():
+            root = _posted(stage, "nightly report", own=True)
+            for number in range(450):
+                _posted(stage, f"line {number}", root=root)
+            return (await stage.heard("which ones?", thread_id=root)).text
+
+    assert run(main()) == f"{HEAD}> you: nightly report\n> U7: line 448\n> U7: line 449\n\nwhich ones?"
+
+
+def test_a_thread_that_slack_stops_telling_is_shown_as_far_as_it_was_told(stage, run):
+    async def main():
+        async with stage.running():
+            root = _posted(stage, "nightly report", own=True)
+            for number in range(250):
+                _posted(stage, f"line {number}", root=root)
+            stage.server.failures["conversations.replies"] = deque(["ok", "ratelimited"])
+            return (await stage.heard("which ones?", thread_id=root)).text
+
+    shown = run(main())
+
+    assert shown.startswith(f"{HEAD}> you: nightly report\n")
+    assert "line 198" in shown
+    assert "line 249" not in shown
+
+
 def test_what_was_seen_is_known_after_a_restart(new_stage, run):
     first = new_stage()
 

@@ -71,6 +71,26 @@ def test_what_was_not_acknowledged_comes_again_after_a_reconnect_and_is_one_mess
     assert stage.inlet.texts == ["hello"]
 
 
+def test_what_does_not_fit_into_memory_is_left_to_slack_which_brings_it_again(new_stage, run):
+    stage = new_stage(most_waiting=1)
+    texts = [f"m{number}" for number in range(6)]
+
+    async def main():
+        async with stage.running():
+            stage.inlet.hold = asyncio.Event()
+            said = [await stage.fake.say(text, chat_id="D1") for text in texts]
+            await stage.server.until(lambda: all(one.sent for one in stage.app.envelopes.values()))
+            stage.inlet.hold.set()
+            while not all(map(stage.fake.is_acknowledged, said)):
+                await stage.fake.deliver(*(ts for ts in said if not stage.fake.is_acknowledged(ts)))
+                stage.server.note()
+                await asyncio.sleep(0.01)
+
+    run(main())
+
+    assert sorted(stage.inlet.texts) == texts
+
+
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested", "too_many_websockets"])
 def test_a_connection_that_is_to_end_is_replaced_without_a_loss(stage, reason, run):
     async def main():

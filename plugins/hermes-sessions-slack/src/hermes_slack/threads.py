@@ -11,12 +11,13 @@ import json
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.encoding import encode_text
+from hermes_hookspecs.errors import PlatformError
 from hermes_hookspecs.state import StateUpdate
 from hermes_slack.wire import mapping, mappings, text
 from hermes_slack.words import raw_words, read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.ports.platform import StateReader
@@ -31,6 +32,7 @@ NAMESPACE = "slack"
 _MOST = 5000
 _LONGEST = 1000
 _TIMEOUT_S = 2.0
+_PAGES, _PAGE = 5, 200
 
 
 def key_parts(source: SessionSource) -> tuple[str, str, str] | None:
@@ -117,22 +119,15 @@ class ThreadBook:
 async def earlier_words(source: SessionSource, workspace: Workspace, people: People, *, seen: str, most: int) -> str:
     """Return what was said in a thread before a message and is not in its session, as quoted lines.
 
-    Of our own messages only the one that opened the thread counts: the others are the session's answers.
+    Of our own messages only the one that opened the thread counts: the others are the session's answers. Of a thousand
+    messages at most; what stands behind them Slack tells last.
 
-    :param seen: time of the last message that is in the session, ``""`` for none. most: messages, the newest ones.
+    :param seen: time of the last message that is in the session, ``""`` for none. most: messages: the one that opened
+        the thread, if it is not in the session, and the newest ones.
     :raises PlatformError: Slack does not tell.
     """
-    answer = await workspace.api.read(
-        "conversations.replies",
-        timeout_s=_TIMEOUT_S,
-        channel=source.chat_id,
-        ts=source.thread_id,
-        oldest=seen or None,
-        latest=source.message_id,
-        limit=200,
-    )
     found = []
-    for message in mappings(answer, "messages"):
+    async for message in _told(source, workspace, seen):
         ts = text(message, "ts")
         if not (order(seen) < order(ts) < order(source.message_id or "")):
             continue
@@ -140,9 +135,36 @@ async def earlier_words(source: SessionSource, workspace: Workspace, people: Peo
         words = " ".join(read(raw_words(message)).split())
         if words and (ts == source.thread_id or not is_own):
             found.append((message, words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"))
-    found = found[-most:]
+    opens = found[:1] if found and text(found[0][0], "ts") == source.thread_id else []
+    found = found if len(found) <= most else opens + found[len(found) - most + len(opens) :]
     await people.learn(workspace, [text(message, "user") for message, _ in found if not text(message, "bot_id")])
     return "\n".join(f"> {_author(message, workspace, people)}: {words}" for message, words in found)
+
+
+async def _told(source: SessionSource, workspace: Workspace, seen: str) -> AsyncIterator[Mapping[str, object]]:
+    """Yield the messages of a thread, oldest first."""
+    cursor = ""
+    for page in range(_PAGES):
+        try:
+            answer = await workspace.api.read(
+                "conversations.replies",
+                timeout_s=_TIMEOUT_S,
+                channel=source.chat_id,
+                ts=source.thread_id,
+                oldest=seen or None,
+                latest=source.message_id,
+                limit=_PAGE,
+                cursor=cursor or None,
+            )
+        except PlatformError:
+            if not page:
+                raise
+            return
+        for message in mappings(answer, "messages"):
+            yield message
+        cursor = text(mapping(answer, "response_metadata"), "next_cursor")
+        if not cursor:
+            return
 
 
 def _is_own(message: Mapping[str, object], workspace: Workspace) -> bool:
