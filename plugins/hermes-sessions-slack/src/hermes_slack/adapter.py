@@ -12,12 +12,14 @@ from hermes_hookspecs.ports.platform import CONNECTING, FAILED, WAITING, Sent
 from hermes_slack.api import SlackApi
 from hermes_slack.config import HTTP
 from hermes_slack.events import Reader
+from hermes_slack.failures import Refused
 from hermes_slack.files import bytes_of
 from hermes_slack.intake import Intake
 from hermes_slack.lookup import find_posted, metadata_of
 from hermes_slack.mrkdwn import mrkdwn
 from hermes_slack.patience import Patience
 from hermes_slack.people import People
+from hermes_slack.responses import ResponseBook
 from hermes_slack.socketmode import SocketMode
 from hermes_slack.threads import ThreadBook
 from hermes_slack.wire import text
@@ -38,6 +40,8 @@ __all__ = ["SlackAdapter"]
 
 _STATUS = "is writing…"
 _STATUS_S = 5.0
+_NOT_OURS = frozenset({"not_in_channel", "channel_not_found"})
+"""How Slack says that we are no member, of a room that we may know of and of one that we may not."""
 
 
 class SlackAdapter:
@@ -62,6 +66,7 @@ class SlackAdapter:
         self._listener = listener
         self._pause = pause
         self._threads = ThreadBook(setup.account_id, setup.state, setup.clock, config)
+        self._responses = ResponseBook(setup.account_id, setup.state, setup.clock, config)
         self._people = People(setup.clock, asks=config.names)
         self._workspaces: Mapping[str, Workspace] = {}
         self._introducing = asyncio.Lock()
@@ -102,6 +107,7 @@ class SlackAdapter:
             reader=Reader(account_id=self._setup.account_id, config=self._config, threads=self._threads),
             threads=self._threads,
             people=self._people,
+            responses=self._responses,
             workspaces=self._workspaces,
             clock=self._setup.clock,
             pause=self._pause,
@@ -152,14 +158,24 @@ class SlackAdapter:
 
     async def send(self, part: DeliveryPart) -> SendResult:
         """Post one message."""
-        target = part.target
-        workspace, channel = await self._address(target)
-        begins = None if target.thread_id or target.chat_type == "dm" else target.prospective_thread_id
+        workspace, channel = await self._address(part.target)
+        try:
+            return self._sent(part.target, await self._post(part, workspace, channel))
+        except Refused as error:
+            if part.is_draft or error.code not in _NOT_OURS:
+                raise
+            # nothing was posted, and surely so: else the answer would be there twice
+            answered = await self._responses.answer(part, self._open())
+            if answered is None:
+                raise
+            return answered
+
+    async def _post(self, part: DeliveryPart, workspace: Workspace, channel: str) -> str:
         answer = await workspace.api.call(
             "chat.postMessage",
             channel=channel,
             text=mrkdwn(part.text),
-            thread_ts=target.thread_id or begins,
+            thread_ts=_thread_of(part.target),
             mrkdwn=True,
             link_names=False,
             unfurl_links=False,
@@ -169,6 +185,10 @@ class SlackAdapter:
         ts = text(answer, "ts")
         if not ts:
             raise RetryLater("chat.postMessage does not say which message it made", maybe_sent=True)
+        return ts
+
+    def _sent(self, target: SessionSource, ts: str) -> Sent:
+        begins = None if target.thread_id else _thread_of(target)
         return Sent(platform_message_id=ts, opened_thread_id=begins, state=self._threads.wrote(target))
 
     async def edit(self, part: DeliveryPart, platform_message_id: str) -> SendResult:
@@ -188,17 +208,13 @@ class SlackAdapter:
         """Look for a message that may have been posted, by the key in its metadata."""
         workspace, channel = await self._address(part.target)
         ts = await find_posted(part, workspace, channel, now=self._setup.clock.now())
-        if ts is None:
-            return None
-        target = part.target
-        begins = None if target.thread_id or target.chat_type == "dm" else target.prospective_thread_id
-        return Sent(platform_message_id=ts, opened_thread_id=begins, state=self._threads.wrote(target))
+        return None if ts is None else self._sent(part.target, ts)
 
     # --- beside
 
     async def typing(self, target: SessionSource, *, on: bool) -> None:
         """Show, or stop showing, that an answer is being written; in threads alone, and nothing that fails is told."""
-        thread = target.thread_id or (target.prospective_thread_id if target.chat_type != "dm" else None)
+        thread = _thread_of(target)
         if not self._shows_status or not thread:
             return
         try:
@@ -246,3 +262,8 @@ class SlackAdapter:
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0)
             self._session = aiohttp.ClientSession(timeout=timeout, trust_env=True)
         return self._session
+
+
+def _thread_of(target: SessionSource) -> str | None:
+    """Return the thread in which an answer stands, or that it opens."""
+    return target.thread_id or (None if target.chat_type == "dm" else target.prospective_thread_id)

@@ -85,8 +85,10 @@ class Reader:
             return self._unreadable(payload, workspace, now, "a command without place, person or name")
         is_direct = channel.startswith("D") or text(payload, "channel_name") == "directmessage"
         is_plain = name in self.config.slash_commands
+        source = self._source(workspace, channel, is_direct, user_id=user, user_name=text(payload, "user_name"))
         return MessageEvent(
-            source=self._source(workspace, channel, is_direct, user_id=user, user_name=text(payload, "user_name")),
+            # a command is no message of Slack's: what is said here tells its answer from others, and begins no thread
+            source=attrs.evolve(source, message_id=f"command-{_digest(known)[:24]}"),
             text=words if is_plain else f"/{name} {words}".rstrip(),
             identities=(_identity(workspace.scope_id, channel, "command", known),),
             received_at=now,
@@ -223,4 +225,8 @@ def _hash(payload: Mapping[str, object]) -> str:
         content = json.dumps(payload, sort_keys=True)
     except RecursionError:  # nested as deep as could just be read
         content = json.dumps(sorted(payload))
+    return _digest(content)
+
+
+def _digest(content: str) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes_slack.config import SlackConfig
     from hermes_slack.workspaces import Workspace
 
-__all__ = ["attachments_of", "bytes_of"]
+__all__ = ["attachments_of", "bytes_of", "is_slacks"]
 
 _PIECE = 1 << 16
 _SLOWEST_S = 300.0
@@ -58,7 +58,7 @@ async def bytes_of(
     :raises RetryLater: not now. :raises Rejected: it is gone, too large, not for us, or not at Slack.
     """
     url = await _address(attachment.reference, workspace)
-    if not _is_ours(url, config):
+    if not is_slacks(url, config):
         raise Rejected(f"the file is at {urlsplit(url).hostname or 'no host'}, which is not among media_hosts")
     most, got = config.max_media_bytes, 0
     headers = {"Authorization": f"Bearer {workspace.token}"}
@@ -102,7 +102,8 @@ async def _address(reference: str, workspace: Workspace) -> str:
     return url
 
 
-def _is_ours(url: str, config: SlackConfig) -> bool:
+def is_slacks(url: str, config: SlackConfig) -> bool:
+    """Return whether an address is at the Web API, or by https at one of ``media_hosts``."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname or ""

@@ -17,6 +17,7 @@ import attrs
 from hermes_hookspecs.errors import PlatformError, StorageError
 from hermes_hookspecs.ports.platform import CONNECTED, WAITING
 from hermes_slack.threads import earlier_words, order
+from hermes_slack.wire import text
 from hermes_slack.workspaces import scope_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hermes_slack.config import SlackConfig
     from hermes_slack.events import Reader
     from hermes_slack.people import People
+    from hermes_slack.responses import ResponseBook
     from hermes_slack.threads import ThreadBook
     from hermes_slack.workspaces import Workspace
 
@@ -66,6 +68,7 @@ class Intake:
         reader: Reader,
         threads: ThreadBook,
         people: People,
+        responses: ResponseBook,
         workspaces: Mapping[str, Workspace],
         clock: Clock,
         pause: Callable[[float], Awaitable[None]],
@@ -74,6 +77,7 @@ class Intake:
         self._reader = reader
         self._threads = threads
         self._people = people
+        self._responses = responses
         self._workspaces = workspaces
         self._clock = clock
         self._pause = pause
@@ -107,6 +111,7 @@ class Intake:
             if _is_for_us(read):
                 is_mention = self._reader.is_mention(item.payload, workspace)
                 event, saw, asks = await self._in_its_thread(read, workspace, asks, is_mention)
+                saw = (*saw, *self._responses.came(event, text(item.payload, "response_url")))
                 updates |= {update.key: update for update in saw}
             events.append(event)
         if events:
