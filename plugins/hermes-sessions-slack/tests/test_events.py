@@ -12,7 +12,7 @@ from hermes_slack.events import Reader
 from hermes_slack.testing.payloads import message
 from hermes_slack.workspaces import Workspace, scope_of
 
-US = Workspace(scope_id="T1", user_id="U0BOT", bot_id="B0BOT", api=None, token="")
+US = Workspace(scope_id="T1", team_id="T1", user_id="U0BOT", bot_id="B0BOT", api=None, token="")
 NOW = 1_790_000_000_000
 TS = "1790000000.000100"
 

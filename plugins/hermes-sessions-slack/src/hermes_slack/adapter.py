@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -21,6 +22,7 @@ from hermes_slack.patience import Patience
 from hermes_slack.people import People
 from hermes_slack.responses import ResponseBook
 from hermes_slack.socketmode import SocketMode
+from hermes_slack.streaming import Streaming
 from hermes_slack.threads import ThreadBook
 from hermes_slack.wire import text
 from hermes_slack.workspaces import Workspace, introduce
@@ -42,6 +44,7 @@ _STATUS = "is writing…"
 _STATUS_S = 5.0
 _NOT_OURS = frozenset({"not_in_channel", "channel_not_found"})
 """How Slack says that we are no member, of a room that we may know of and of one that we may not."""
+_IS_OPEN = "streaming_state_conflict"
 
 
 class SlackAdapter:
@@ -68,6 +71,7 @@ class SlackAdapter:
         self._threads = ThreadBook(setup.account_id, setup.state, setup.clock, config)
         self._responses = ResponseBook(setup.account_id, setup.state, setup.clock, config)
         self._people = People(setup.clock, asks=config.names)
+        self._streaming = Streaming()
         self._workspaces: Mapping[str, Workspace] = {}
         self._introducing = asyncio.Lock()
         self._shows_status = config.assistant_status
@@ -157,10 +161,11 @@ class SlackAdapter:
     # --- sending
 
     async def send(self, part: DeliveryPart) -> SendResult:
-        """Post one message."""
+        """Post one message; a draft, in a thread where Slack takes streams, as one that grows."""
         workspace, channel = await self._address(part.target)
         try:
-            return self._sent(part.target, await self._post(part, workspace, channel))
+            begun = await self._begun(part, workspace, channel)
+            return begun or self._sent(part.target, await self._post(part, workspace, channel))
         except Refused as error:
             if part.is_draft or error.code not in _NOT_OURS:
                 raise
@@ -169,6 +174,17 @@ class SlackAdapter:
             if answered is None:
                 raise
             return answered
+
+    async def _begun(self, part: DeliveryPart, workspace: Workspace, channel: str) -> Sent | None:
+        """Begin to stream a draft; return how, ``None`` where it has to be posted."""
+        if not part.is_draft or not self._config.assistant_streams:
+            return None
+        ts = await self._streaming.begin(part, workspace, channel, _thread_of(part.target))
+        if ts is None:
+            return None
+        with suppress(PlatformError):  # its message is there, and the next edit says what this one could not
+            await self._edit(part, workspace, channel, ts)
+        return self._sent(part.target, ts)
 
     async def _post(self, part: DeliveryPart, workspace: Workspace, channel: str) -> str:
         answer = await workspace.api.call(
@@ -192,17 +208,41 @@ class SlackAdapter:
         return Sent(platform_message_id=ts, opened_thread_id=begins, state=self._threads.wrote(target))
 
     async def edit(self, part: DeliveryPart, platform_message_id: str) -> SendResult:
-        """Replace the text of a message that was posted."""
+        """Replace the text of a message that was posted, or let one grow that is streamed."""
         workspace, channel = await self._address(part.target)
+        await self._edit(part, workspace, channel, platform_message_id)
+        return self._sent(part.target, platform_message_id)
+
+    async def _edit(self, part: DeliveryPart, workspace: Workspace, channel: str, ts: str) -> None:
+        if part.is_draft and await self._streaming.grow(part, workspace, channel, ts):
+            return
+        await self._streaming.end(workspace, channel, ts)
+        try:
+            await self._update(part, workspace, channel, ts)
+        except Refused as error:
+            if error.code != _IS_OPEN:
+                raise
+            # a process before this one had opened it
+            await self._streaming.end(workspace, channel, ts, known=False)
+            await self._update_closed(part, workspace, channel, ts)
+
+    async def _update_closed(self, part: DeliveryPart, workspace: Workspace, channel: str, ts: str) -> None:
+        try:
+            await self._update(part, workspace, channel, ts)
+        except Refused as error:
+            if error.code != _IS_OPEN:
+                raise
+            raise RetryLater("chat.update: the message is still being streamed") from error
+
+    async def _update(self, part: DeliveryPart, workspace: Workspace, channel: str, ts: str) -> None:
         await workspace.api.call(
             "chat.update",
             channel=channel,
-            ts=platform_message_id,
+            ts=ts,
             text=mrkdwn(part.text),
             link_names=False,
             metadata=metadata_of(part),
         )
-        return Sent(platform_message_id=platform_message_id)
 
     async def find_sent(self, part: DeliveryPart) -> Sent | None:
         """Look for a message that may have been posted, by the key in its metadata."""
@@ -215,10 +255,14 @@ class SlackAdapter:
     async def typing(self, target: SessionSource, *, on: bool) -> None:
         """Show, or stop showing, that an answer is being written; in threads alone, and nothing that fails is told."""
         thread = _thread_of(target)
-        if not self._shows_status or not thread:
+        if not thread:
             return
         try:
             workspace, channel = await self._address(target)
+            if not on:
+                await self._streaming.end_in(workspace, channel, thread)
+            if not self._shows_status:
+                return
             await workspace.api.call(
                 "assistant.threads.setStatus",
                 timeout_s=_STATUS_S,

@@ -47,7 +47,8 @@ class SlackConfig:
         thread_context: messages of a thread that are shown to an agent which has not seen them; 0 for none.
         thread_days: how long a thread that we write in is known as ours.
         names: ask what the people are called who talk to us.
-        assistant_status: show that an answer is being written, in threads.
+        assistant_status: show that an answer is being written, in threads. assistant_streams: let it grow there as
+            Slack's own streams do, where the app may; else by edits.
         chunk_characters: of one message. posts_per_minute: to one channel. max_media_bytes: of what comes.
         ping_s: between two pings on the socket; silence_s: after which it is given up.
         leave_s: longest wait, when leaving, for the batch in hand. most_waiting: events in memory behind which none is
@@ -68,6 +69,7 @@ class SlackConfig:
     thread_days: float = 30.0
     names: bool = True
     assistant_status: bool = True
+    assistant_streams: bool = True
     chunk_characters: int = 3500
     posts_per_minute: int = 60
     max_media_bytes: int = 100 * 1024 * 1024
@@ -113,7 +115,7 @@ _LISTS = {
     "slash_commands": (_COMMAND, "name of a command, without its slash"),
 }
 _CHOICES = {"mode": (SOCKET, HTTP), "replies": (THREAD, CHANNEL)}
-_SWITCHES = ("thread_replies", "bang_commands", "names", "assistant_status")
+_SWITCHES = ("thread_replies", "bang_commands", "names", "assistant_status", "assistant_streams")
 _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "thread_context": (0, 200, True),
     "thread_days": (0.01, 3650, False),

@@ -29,7 +29,7 @@ class SlackPlatform:
             scoped=True,
             threads=True,
             edits=True,
-            typing=config.assistant_status,
+            typing=config.assistant_status or config.assistant_streams,
             media=True,
             max_length=config.chunk_characters,
             parts_per_minute=config.posts_per_minute,

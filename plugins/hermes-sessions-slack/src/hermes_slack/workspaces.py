@@ -24,10 +24,11 @@ class Workspace:
 
     Attributes:
         scope_id: the workspace (``T…``), or the organisation (``E…``) where the app is installed in all of it.
-        user_id, bot_id: ours there.
+        team_id: the workspace, ``""`` where an organisation's app is in many. user_id, bot_id: ours there.
     """
 
     scope_id: str
+    team_id: str
     user_id: str
     bot_id: str
     api: SlackApi = attrs.field(repr=False)
@@ -50,7 +51,14 @@ async def introduce(session: aiohttp.ClientSession, base_url: str, tokens: Seque
             raise AuthFailed("auth.test does not say who we are: a bot token (xoxb-) of an installed app is needed")
         if scope_id in found:
             raise AuthFailed(f"two bot tokens are of the workspace {scope_id}: leave one of them out")
-        found[scope_id] = Workspace(scope_id=scope_id, user_id=user_id, bot_id=bot_id, api=api, token=token)
+        found[scope_id] = Workspace(
+            scope_id=scope_id,
+            team_id="" if org_wide else scope_id,
+            user_id=user_id,
+            bot_id=bot_id,
+            api=api,
+            token=token,
+        )
     return found
 
 
