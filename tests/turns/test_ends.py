@@ -8,7 +8,15 @@ import threading
 import pytest
 
 from hermes_core.settling import settled
-from hermes_hookspecs.errors import AgentFailed, LeaseLost, StorageError, StoreBusy, StoreFull, StoreStopped
+from hermes_hookspecs.errors import (
+    AgentFailed,
+    HermesError,
+    LeaseLost,
+    StorageError,
+    StoreBusy,
+    StoreFull,
+    StoreStopped,
+)
 from hermes_hookspecs.messages import INTERRUPTED_RESULT, ToolCall
 from hermes_hookspecs.operations import Revoke
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, ToolResult, UsageReport
@@ -32,6 +40,10 @@ def closed_once(work, entry, outcome):
 # ------------------------------------------------------------------ failure
 
 
+def words(fault):
+    return f"{type(fault).__name__}: {fault}".removesuffix(": ")
+
+
 def test_a_failing_agent_closes_the_turn_with_what_it_had_stored(bench):
     work = bench()
     entry = work.enter()
@@ -40,16 +52,16 @@ def test_a_failing_agent_closes_the_turn_with_what_it_had_stored(bench):
         yield CALL
         raise ValueError("no\nluck")
 
-    with pytest.raises(AgentFailed, match=r"agent failed in turn T.*: ValueError: no luck") as caught:
+    with pytest.raises(AgentFailed, match=r"^agent failed: an error in its code \(ValueError: no luck\)$") as caught:
         asyncio.run(work.ask("go", agent))
 
     assert isinstance(caught.value.__cause__, ValueError)
-    assert closed_once(work, entry, "failed").reason == "ValueError: no luck"
+    assert closed_once(work, entry, "failed").reason == "an error in its code (ValueError: no luck)"
     assert work.rows(entry) == [
         ("user", "go"),
         ("assistant", ""),
         ("tool", INTERRUPTED_RESULT),
-        ("assistant", "[The answer failed: ValueError: no luck]"),
+        ("assistant", "[The answer failed: an error in its code (ValueError: no luck)]"),
     ]
 
 
@@ -76,7 +88,7 @@ def test_what_an_agent_raises_is_its_own_fault_whatever_it_is_called(bench, faul
 
     assert caught.value.__cause__ is fault
     turn = closed_once(work, entry, "failed")
-    assert turn.reason.startswith(type(fault).__name__)
+    assert turn.reason == (str(fault) if isinstance(fault, HermesError) else f"an error in its code ({words(fault)})")
     assert "no sign of life" not in turn.reason
 
 
@@ -95,7 +107,7 @@ def test_an_agent_that_cannot_even_begin_fails_its_turn(bench):
     with pytest.raises(AgentFailed, match="broken failed"):
         asyncio.run(work.engine.run(request))
 
-    assert closed_once(work, request.entry, "failed").reason == "KeyError: 'api_key'"
+    assert closed_once(work, request.entry, "failed").reason == "an error in its code (KeyError: 'api_key')"
 
 
 def test_a_plain_iterator_of_events_will_do(bench):
@@ -171,13 +183,13 @@ def test_a_turn_that_could_not_be_closed_is_closed_before_the_next_message_of_it
 
     assert (told.outcome, result.turn.outcome, again.turn.outcome) == ("failed", "done", "done")
     assert [(turn.outcome, turn.reason) for turn in work.turns(entry)] == [
-        ("failed", "StoreFull: no space left"),
+        ("failed", "no space left"),
         ("done", ""),
     ]
     assert work.rows(entry) == [
         ("user", "one"),
         ("assistant", "heard one"),
-        ("assistant", "[The answer failed: StoreFull: no space left]"),
+        ("assistant", "[The answer failed: no space left]"),
         ("user", "three"),
         ("assistant", "heard three"),
     ]

@@ -207,6 +207,26 @@ def test_a_failing_agent_does_not_end_the_chat(chat, toys):
     assert "Traceback" not in terminal.shown
 
 
+def test_what_went_wrong_breaks_between_words_and_brings_no_recap(chat, toys):
+    terminal = chat("--agent", "toy-raising", env=toys, columns=40).ready()
+
+    terminal.send("hello\r").expect("today)").ready().send("\x04")
+
+    assert terminal.end() == 0
+    told = "hermes: toy-raising failed: an error in\nits code (RuntimeError: no model today)\n"
+    assert told in plain(terminal.shown)
+    assert "╭─" not in terminal.shown
+
+
+def test_a_reply_breaks_between_words(chat):
+    terminal = chat("--agent", "echo", columns=30).ready()
+
+    terminal.send("hello\r").ready().send("/usage\r").expect("All conversations").ready().send("\x04")
+
+    assert terminal.end() == 0
+    assert "Here: nothing was reported\nAll conversations: nothing was\nreported\n" in plain(terminal.shown)
+
+
 def test_resume_inside_the_chat_shows_the_past_of_the_other_session(chat, script):
     script("--agent", "echo", stdin="old question\n/title old\n")
     terminal = chat("--agent", "echo").ready()

@@ -162,8 +162,17 @@ def test_a_server_that_is_not_there_is_told(run):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
 
-    with pytest.raises(RetryLater, match=rf"http://127.0.0.1:{port}/v1 cannot be reached"):
+    with pytest.raises(RetryLater, match=rf"http://127.0.0.1:{port}/v1 cannot be reached: .*; is base_url right, and"):
         run(base_url=f"http://127.0.0.1:{port}/v1", retries=1)
+
+
+def test_where_nothing_is_found_the_settings_are_named_that_say_what_to_look_for(run, endpoint):
+    endpoint.then(refuse(404, "The model `n` does not exist."))
+
+    with pytest.raises(Rejected, match=r"HTTP 404: The model `n` does not exist; are base_url and model right\?$"):
+        run(model="n")
+    with pytest.raises(Rejected, match=r"HTTP 404: Invalid URL .*; are base_url and model right\?$"):
+        run(base_url=f"{endpoint.base_url}/chat")
 
 
 def test_a_wait_can_be_cancelled(endpoint, context):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hermes_core.config.sections import Settings
     from hermes_core.plugins.candidates import Candidate
 
-__all__ = ["create", "import_plugin", "is_of_the_caller", "one_line", "printable"]
+__all__ = ["create", "import_plugin", "in_words", "is_of_the_caller", "one_line", "printable"]
 
 _REASON_CHARACTERS = 400
 
@@ -71,6 +71,19 @@ def one_line(error: BaseException) -> str:
     """Return type and message of ``error`` on one printable line, cut after 400 characters."""
     text = printable(f"{type(error).__name__}: {_message(error)}").removesuffix(":")
     return text if len(text) <= _REASON_CHARACTERS else f"{text[:_REASON_CHARACTERS]}…"
+
+
+def in_words(error: BaseException) -> str:
+    """Return what went wrong for people, on one printable line: of an error of the contract its own sentence.
+
+    Anything else is a fault in somebody's code, and says what a programmer looks for.
+    """
+    from hermes_hookspecs.errors import HermesError
+
+    said = printable(_message(error)) if isinstance(error, HermesError) else ""
+    if not said:
+        return f"an error in its code ({one_line(error)})"
+    return said if len(said) <= _REASON_CHARACTERS else f"{said[:_REASON_CHARACTERS]}…"
 
 
 def printable(text: str) -> str:

@@ -12,7 +12,7 @@ from logging import getLogger
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
-from hermes_core.plugins.stages import one_line
+from hermes_core.plugins.stages import in_words
 from hermes_core.settling import abandon, settled
 from hermes_core.turns.agent_events import fault_of
 from hermes_hookspecs.errors import AgentFailed
@@ -129,7 +129,7 @@ class AgentTask:
         except BaseException as error:
             if self._is_ours(error):
                 raise
-            raise self._failed(one_line(error)) from error
+            raise self._failed(in_words(error)) from error
 
     async def _each(self, events: AsyncIterator[AgentEvent]) -> None:
         while True:
@@ -158,7 +158,7 @@ class AgentTask:
         except BaseException as error:
             if self._is_ours(error):
                 raise
-            raise self._failed(one_line(error)) from error
+            raise self._failed(in_words(error)) from error
 
     async def _put_away(self, events: AsyncIterator[AgentEvent]) -> None:
         """Close the agent's generator; what fails in its cleaning up does not change how the turn ends."""
@@ -191,7 +191,7 @@ class AgentTask:
     def _failed(self, reason: str) -> AgentFailed:
         if not self._is_over:
             self.fault = reason
-        return AgentFailed(f"{self._agent.name} failed in turn {self._turn_id}: {reason}")
+        return AgentFailed(f"{self._agent.name} failed: {reason}")
 
     # --- time limits
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core.leases import holder_here, holder_lives
 from hermes_core.outbox.topics import outbox_topic
-from hermes_core.plugins.stages import one_line
+from hermes_core.plugins.stages import in_words, one_line
 from hermes_core.settling import settled
 from hermes_core.turns.side_usage import record_side_usage
 from hermes_core.turns.topics import JOBS, WORK
@@ -162,7 +162,7 @@ class JobRunner:
         except asyncio.CancelledError:
             status, reason = (CANCELLED, "") if job.id in self._wanted else (LOST, DEAD)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a job raises is how it ended
-            status, reason = FAILED, one_line(error)
+            status, reason = FAILED, in_words(error)
         finally:
             self._tasks.pop(job.id, None)
             self._wanted.discard(job.id)

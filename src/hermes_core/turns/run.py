@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_core.faultpoints import reach
-from hermes_core.plugins.stages import one_line
+from hermes_core.plugins.stages import in_words, one_line
 from hermes_core.settling import settled
 from hermes_core.turns.agent_events import assistant_draft, result_draft
 from hermes_core.turns.agent_task import AgentTask
@@ -146,11 +146,11 @@ class TurnRun:
             await settled(self._close(outcome, reason))
             raise
         except Exception as error:
-            reason = steps.fault or one_line(error)
+            reason = steps.fault or in_words(error)
             await settled(self._close(FAILED, reason))
             if isinstance(error, HermesError):
                 raise
-            raise AgentFailed(f"{agent.name} failed in turn {self._turn.id}: {reason}") from error
+            raise AgentFailed(f"{agent.name} failed: {reason}") from error
         finally:
             self._waker.wake_next(self._turn.lineage_id)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_cli.answers import AnswerPrinter, StatusLine
 from hermes_cli.safe_text import safe_line, safe_text
+from hermes_cli.streams import fitted
 from hermes_hookspecs.errors import HermesError, LeaseBusy, LeaseLost, SessionNotFound, StorageError
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.turns import DONE
@@ -41,12 +42,18 @@ class Leave(Exception):
 
 
 class Said:
-    """What became of one line: ``ok``, for a message its ``result``, and the exit ``status`` of a program that ends."""
+    """What became of one line: ``ok``, for a message its ``result``, and the exit ``status`` of a program that ends.
 
-    __slots__ = ("ok", "result", "status")
+    ``is_command``: no message was said.
+    """
 
-    def __init__(self, ok: bool, result: TurnResult | None = None, *, status: int | None = None) -> None:
+    __slots__ = ("is_command", "ok", "result", "status")
+
+    def __init__(
+        self, ok: bool, result: TurnResult | None = None, *, status: int | None = None, is_command: bool = False
+    ) -> None:
         self.ok = ok
+        self.is_command = is_command
         self.result = result
         self.status = status if status is not None else 0 if ok else 1
 
@@ -185,7 +192,7 @@ class Conversation:
     def complain(self, text: str) -> None:
         """Print one line about what went wrong to stderr."""
         self.status.clear()
-        print(f"hermes: {safe_line(text)}", file=self._err, flush=True)
+        print(fitted(f"hermes: {safe_line(text)}", self._err), file=self._err, flush=True)
 
     def _forget_if_gone(self) -> bool:
         """Let go of the session in hand where it was deleted meanwhile; say so, and return whether it was."""
@@ -209,12 +216,13 @@ class Conversation:
         if text.lower() == "/help" and not reply.failed:
             shown = f"{shown}\n{self._leave_line()}"
         if shown:
-            print(shown, file=self._err if reply.failed else self._out, flush=True)
+            stream = self._err if reply.failed else self._out
+            print(fitted(shown, stream), file=stream, flush=True)
         if reply.leave:
             raise Leave
         if reply.say is not None:
             return await self._message(reply.say.text, answer=answer, attachments=reply.say.attachments)
-        return Said(not reply.failed)
+        return Said(not reply.failed, is_command=True)
 
     def _leave_line(self) -> str:
         """Return the line of ``/quit``, its summary under those of the other commands."""
@@ -275,7 +283,7 @@ class Conversation:
     def _waiting(self, who: str) -> None:
         with suppress(OSError):  # called from inside the turn, which has no part in our streams
             self.status.clear()
-            print(f"hermes: waiting: {safe_line(who)}", file=self._err, flush=True)
+            print(fitted(f"hermes: waiting: {safe_line(who)}", self._err), file=self._err, flush=True)
 
     def _ticker(self, printer: AnswerPrinter) -> asyncio.Task[None] | None:
         """Start what keeps the status line up to date, where there is a terminal to show it."""

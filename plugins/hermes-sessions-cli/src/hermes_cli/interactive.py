@@ -78,7 +78,7 @@ async def _talk(conversation: Conversation, call: CliCall, session: PromptSessio
         answered = said is not None and said.result is not None
         if said is None:
             print("(stopped)", file=call.err, flush=True)
-        elif said.result is None and conversation.entry is not None and conversation.entry.lineage_id != before:
+        elif said.is_command and conversation.entry is not None and conversation.entry.lineage_id != before:
             _show_recap(conversation, call)
 
 

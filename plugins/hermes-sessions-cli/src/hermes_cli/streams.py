@@ -1,4 +1,4 @@
-"""The standard streams, made fit for data in every script."""
+"""The standard streams, made fit for data in every script, and for a person's eyes where one looks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
 
-__all__ = ["input_lines", "input_text", "is_terminal", "prepare", "silence", "width_of"]
+__all__ = ["fitted", "input_lines", "input_text", "is_terminal", "prepare", "silence", "width_of"]
 
 
 def prepare() -> tuple[TextIO, TextIO]:
@@ -50,6 +50,16 @@ def width_of(out: TextIO) -> int | None:
         return os.get_terminal_size(out.fileno()).columns or 80
     except (OSError, ValueError):
         return 80
+
+
+def fitted(text: str, out: TextIO) -> str:
+    """Return ``text`` for ``out``: on a terminal in lines that break between words, elsewhere as it is."""
+    width = width_of(out)
+    if width is None:
+        return text
+    from hermes_cli.columns import wrap
+
+    return "\n".join(wrap(text, width))
 
 
 def _decoded(line: bytes) -> str:

@@ -90,7 +90,7 @@ class Endpoint:
         """Return the failure as people may read it: the key is not quoted, and where there is none it is asked for."""
         said = [self.safe(one) if isinstance(one, str) else one for one in failure.error.args]
         if isinstance(failure.error, AuthFailed) and not self._key:
-            said[0] = f"{said[0]}; no key was sent: {self.config.place_of_key}"
+            said[0] = f"{str(said[0]).rstrip('. ')}; no key was sent: {self.config.place_of_key}"
         failure.error.args = tuple(said)
         return failure
 

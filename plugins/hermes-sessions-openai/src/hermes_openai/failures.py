@@ -87,7 +87,8 @@ def withheld() -> Failure:
 
 def no_connection(address: str, reason: str) -> Failure:
     """Return the failure of a request that had no answer at all."""
-    return Failure(error=RetryLater(f"{address} cannot be reached: {reason}"), again=True)
+    said = f"{address} cannot be reached: {reason.rstrip('. ')}; is base_url right, and does a server run there?"
+    return Failure(error=RetryLater(said), again=True)
 
 
 def failure_of_status(status: int, text: str, headers: Mapping[str, str], *, now: float) -> Failure:
@@ -141,6 +142,8 @@ def _failure(status: int, words: str, code: str, what: str, *, after_s: float | 
         return Failure(error=error, about=about)
     if status == 402 or (status == 429 and any(word in about for word in _NO_MONEY)):
         return Failure(error=Rejected(said), about=about)
+    if status == 404:
+        said = f"{said.rstrip('. ')}; are base_url and model right?"
     if (status in _AGAIN and wish != "false") or wish == "true":
         return Failure(error=RetryLater(said, after_s=after_s), again=True, after_s=after_s, about=about)
     return Failure(error=Rejected(said), about=about)
