@@ -6,11 +6,15 @@ import asyncio
 import json
 import socket
 import threading
+from contextlib import suppress
 from email.utils import formatdate
+from threading import Event
 
 import pytest
 
 from hermes_hookspecs.errors import AuthFailed, ContextOverflow, Rejected, RetryLater
+from hermes_hookspecs.metering import metered
+from hermes_hookspecs.ports.agent import TextDelta
 from hermes_hookspecs.testing.agents import FakeTool
 from hermes_openai.failures import failure_of_body, failure_of_status
 from hermes_openai.testing import answer, calls, cut, drop, hold, raw, refuse, stream_of
@@ -173,6 +177,43 @@ def test_where_nothing_is_found_the_settings_are_named_that_say_what_to_look_for
         run(model="n")
     with pytest.raises(Rejected, match=r"HTTP 404: Invalid URL .*; are base_url and model right\?$"):
         run(base_url=f"{endpoint.base_url}/chat")
+
+
+def test_a_request_that_was_given_up_counts_with_what_is_known_of_it(endpoint, agent, context):
+    going, arrived, told = Event(), Event(), []
+    usage = {"prompt_tokens": 10, "completion_tokens": 1}
+    piece = {"choices": [{"index": 0, "delta": {"content": "Hi"}}], "usage": usage}
+
+    def silent(asked):
+        arrived.set()
+        return raw(": wait\n\n", going)(asked)
+
+    endpoint.then(raw(f"data: {json.dumps(piece)}\n\n", going), silent)
+    runner = agent(prices={"m": {"input": 1, "output": 1}})
+
+    async def turn(seen):
+        async for event in runner.run(context()):
+            if isinstance(event, TextDelta):
+                seen.set()
+
+    async def stop(until):
+        seen = asyncio.Event()
+        task = asyncio.create_task(turn(seen))
+        await until(seen)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def asked(_seen):
+        await asyncio.to_thread(arrived.wait, 30)
+
+    with metered(told.append):
+        asyncio.run(stop(asyncio.Event.wait))
+        asyncio.run(stop(asked))
+    going.set()
+
+    assert [(one.model, one.input_tokens, one.output_tokens) for one in told] == [("m", 10, 1), ("m", None, None)]
+    assert [one.estimated_cost_usd for one in told] == [pytest.approx(1.1e-05), None]
 
 
 def test_a_wait_can_be_cancelled(endpoint, context):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from logging import getLogger
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.errors import AuthFailed, Rejected, RetryLater
+from hermes_hookspecs.metering import report_usage
 from hermes_hookspecs.ports.agent import Progress, TextDelta
 from hermes_openai.failures import (
     Failure,
@@ -34,7 +35,7 @@ from hermes_openai.reply import Reply
 from hermes_openai.stream import PieceReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
     from ssl import SSLContext
 
     from openai import AsyncOpenAI
@@ -181,9 +182,10 @@ class Line:
         while True:
             reply = Reply()
             try:
-                async with aclosing(self._answer(body, reply, deadline)) as events:
-                    async for event in events:
-                        yield event
+                with self._counting(body, reply):
+                    async with aclosing(self._answer(body, reply, deadline)) as events:
+                        async for event in events:
+                            yield event
                 if reply.is_empty and not reply.shown:
                     raise _Failed(withheld() if reply.finish_reason == "content_filter" else nothing_said())
             except _Failed as failed:
@@ -208,6 +210,16 @@ class Line:
             left, wait_s = left - 1, min(2 * wait_s, self._config.retry_wait_s)
             yield Progress(label=f"{failure.error}; trying again in {pause_s:.3g} s")
             await self._endpoint.sleep(pause_s)
+
+    @contextmanager
+    def _counting(self, body: dict[str, object], reply: Reply) -> Iterator[None]:
+        """Count a request that is given up on its way: most endpoints take money for it, and few say how much."""
+        try:
+            yield
+        except (asyncio.CancelledError, GeneratorExit):
+            model = body.get("model")
+            report_usage(self._config.priced(reply.usage(model if isinstance(model, str) else self._config.model)))
+            raise
 
     def _may_repeat(self, failure: Failure, left: int, pause_s: float, deadline: float) -> bool:
         if not failure.again or left <= 0 or pause_s > self._config.retry_wait_s:
