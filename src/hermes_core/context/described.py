@@ -91,8 +91,11 @@ async def _words(
         except Exception as error:  # noqa: BLE001 - whoever describes is a plugin: the message is answered without it
             from logging import getLogger
 
-            kind = type(error).__name__
-            getLogger(__name__).warning("%s could not describe a %s (%s)", describer.name, attachment.kind, kind)
+            from hermes_hookspecs.errors import HermesError
+
+            reason = str(error) if isinstance(error, HermesError) else type(error).__name__
+            text = "%s could not describe an attachment of kind %s: %s"
+            getLogger(__name__).warning(text, describer.name, attachment.kind, reason)
             continue
         if isinstance(words, str) and words.strip():
             return words.strip()

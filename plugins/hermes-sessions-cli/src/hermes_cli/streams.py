@@ -53,13 +53,21 @@ def width_of(out: TextIO) -> int | None:
 
 
 def fitted(text: str, out: TextIO) -> str:
-    """Return ``text`` for ``out``: on a terminal in lines that break between words, elsewhere as it is."""
+    """Return ``text`` for ``out``: elsewhere as it is, on a terminal in lines that break between words.
+
+    What goes on in another line is indented as its beginning.
+    """
     width = width_of(out)
     if width is None:
         return text
     from hermes_cli.columns import wrap
 
-    return "\n".join(wrap(text, width))
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        body = paragraph.lstrip(" ")
+        indent = paragraph[: len(paragraph) - len(body)][: width // 2]
+        lines += [f"{indent}{line}" for line in wrap(body, width - len(indent))]
+    return "\n".join(lines)
 
 
 def _decoded(line: bytes) -> str:
