@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from contextlib import redirect_stdout, suppress
+from itertools import islice
 from pathlib import Path
 
 HOME = Path(os.environ["HERMES_HOME"])
@@ -96,6 +97,33 @@ class Worker:
             connection.executemany(INSERT, rows)
         connection.execute("COMMIT")
         return str(self.path)
+
+    def corpus(self, path: str) -> int:
+        """Make the messages of a file, lines of ``[session, role, text, seconds]``, through the original's triggers."""
+        self.open("corpus")
+        connection = self.db._conn  # noqa: SLF001 - as above
+        known, count = set(), 0
+        with Path(path).open(encoding="utf-8") as file:
+            for lines in iter(lambda: list(islice(file, 5000)), []):
+                rows = [json.loads(line) for line in lines]
+                fresh = {row[0]: row[3] for row in rows if row[0] not in known}
+                known.update(fresh)
+                connection.execute("BEGIN")
+                connection.executemany(
+                    "INSERT INTO sessions (id, source, started_at) VALUES (?, 'cli', ?)", list(fresh.items())
+                )
+                connection.executemany(INSERT, rows)
+                connection.execute("COMMIT")
+                count += len(rows)
+        return count
+
+    def search(self, queries: list[str], limit: int, count: int) -> list[float]:
+        """Ask the queries in turn, for what people and agents said."""
+        roles = ["user", "assistant"]
+        return clocked(
+            lambda number: self.db.search_messages(queries[number % len(queries)], role_filter=roles, limit=limit),
+            count,
+        )
 
     def load(self, session: str, count: int) -> list[float]:
         """Load one session as the gateway does."""
