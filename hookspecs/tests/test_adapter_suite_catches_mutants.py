@@ -380,6 +380,14 @@ class GivesUp(LineAdapter):
             raise AuthFailed("the server is not there") from error
 
 
+class SaysItTooEarly(LineAdapter):
+    """Takes its own wish for the platform's answer."""
+
+    async def _connected(self, inlet):
+        inlet.report(CONNECTED)
+        await super()._connected(inlet)
+
+
 class TrustsTheSocket(LineAdapter):
     """Waits for ever on an open connection, and says that all is well."""
 
@@ -572,6 +580,7 @@ CAUGHT = [
     (NeverComesBack, "test_a_lost_connection_is_made_again"),
     (NeverComesBack, "test_a_frozen_connection_is_noticed"),
     (GivesUp, "test_a_platform_that_is_not_there_is_waited_for"),
+    (SaysItTooEarly, "test_a_platform_that_went_away_is_not_said_to_be_there"),
     (TrustsTheSocket, "test_a_frozen_connection_is_noticed"),
     (DropsTheBatchInHand, "test_a_batch_in_hand_is_stored_before_the_run_ends"),
     (RunsOnce, "test_a_run_that_ended_can_be_followed_by_another_one"),

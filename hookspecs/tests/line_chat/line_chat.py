@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import attrs
 
-from hermes_hookspecs.errors import AuthFailed, ConfigError, Rejected, RetryLater, StorageError
+from hermes_hookspecs.errors import AuthFailed, ConfigError, Rejected, RetryLater, StorageError, StoreStopped
 from hermes_hookspecs.inbox import MessageEvent
 from hermes_hookspecs.ports.platform import CONNECTED, CONNECTING, WAITING, PlatformAbilities, Sent
 from hermes_hookspecs.source import SessionSource
@@ -109,6 +109,8 @@ class LineAdapter:
         while True:
             try:
                 return await inlet.accept(events, state=self._remembered(said))
+            except StoreStopped:
+                raise
             except StorageError:
                 await asyncio.sleep(0.01)
 

@@ -97,6 +97,25 @@ class ConnectionTests(AdapterRoom):
 
         stage.play(play)
 
+    def test_a_platform_that_went_away_is_not_said_to_be_there(self, stage: Stage) -> None:
+        if not self.connects:
+            pytest.skip("who is called cannot know that nobody calls")
+
+        async def play() -> None:
+            async with stage.running() as account:
+                inlet = account.inlet
+                await account.hear()
+                await stage.fake.stop()
+                await inlet.until(lambda: not inlet.is_up or bool(account.crashes), "it is noticed")
+                said = len(inlet.reports)
+                await asyncio.sleep(2 * stage.timing.grace_s)
+                early = [state for state, _ in inlet.reports[said:] if state == CONNECTED]
+                assert not early, "it says `connected` before the platform has answered: status and log would flicker"
+                await stage.fake.start()
+                await account.hear()
+
+        stage.play(play)
+
     def test_a_restart_loses_and_repeats_nothing(self, stage: Stage) -> None:
         async def play() -> None:
             account = stage.account()

@@ -166,7 +166,10 @@ class IdentityTests(AdapterRoom):
                 chat, message_id = event.source.chat_id or "", event.source.message_id or ""
                 wanted = [chat, encode_text(chat)] if self.identities_name_the_chat else [message_id]
                 shown = [one for one in event.identities if any(each and each in one for each in wanted)]
-                assert shown, f"{event.identities} do not hold {wanted[0]!r}"
+                assert shown, (
+                    f"{event.identities} do not hold {wanted[0]!r}; where an id is unique on the whole platform the "
+                    "suite says identities_name_the_chat = False"
+                )
 
         stage.play(play)
 
