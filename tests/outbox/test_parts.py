@@ -122,10 +122,12 @@ def test_room_is_kept_for_the_mark_of_a_repeat_unless_the_platform_knows_repeats
     text = "x" * 200
 
     marked = parts_of(text, PlatformAbilities(max_length=100))
+    forgetful = parts_of(text, PlatformAbilities(max_length=100, idempotent_send=True, idempotent_for_s=60))
     unmarked = parts_of(text, PlatformAbilities(max_length=100, idempotent_send=True))
 
     assert all(len(mark_repeat(part.text, 100)) <= 100 for part in marked)
     assert all(mark_repeat(part.text, 100).startswith(REPEAT_MARK) for part in marked)
+    assert forgetful == marked
     assert [len(part.text) for part in unmarked] == [100, 100]
 
 

@@ -87,6 +87,19 @@ def test_an_idempotent_platform_gets_the_same_key_and_no_mark(bench):
     assert not bench.row(delivery).is_possible_repeat
 
 
+@pytest.mark.parametrize(("known_s", "texts"), [(3700, ["hello"]), (3500, ["hello", MARKED])])
+def test_a_platform_that_forgets_keys_gets_a_mark_when_it_may_have_forgotten(bench, known_s, texts):
+    abilities = {"idempotent_send": True, "idempotent_for_s": known_s}
+    sender = RecordingSender(answers=[arrived_but(OSError("connection lost"))], idempotent=known_s > 3600)
+    delivery = bench.put()
+    bench.drain(sender, **abilities)
+
+    _again(bench, sender, **abilities)
+
+    assert sender.texts() == texts
+    assert bench.row(delivery).is_possible_repeat == (len(texts) == 2)
+
+
 def test_a_platform_that_can_be_asked_is_asked_and_what_it_has_is_not_sent_again(bench):
     sender = FindingSender(answers=[arrived_but(OSError("connection lost"))])
     delivery = bench.put()

@@ -19,7 +19,7 @@ from hermes_core.outbox.calls import call_in_time
 from hermes_core.outbox.enclosures import NOT_TAKEN, drafts_of, in_place_of, text_of
 from hermes_core.outbox.hand import Hand
 from hermes_core.outbox.limits import retry_delay_s, sound_hint_s
-from hermes_core.outbox.parts import mark_repeat, parts_of
+from hermes_core.outbox.parts import is_taken_once, mark_repeat, parts_of
 from hermes_core.outbox.results import hint_of, one_line, sound_result
 from hermes_core.settling import settled
 from hermes_hookspecs.errors import AuthFailed, Conflict, HermesError, Rejected, RetryLater, StoreStopped
@@ -235,7 +235,7 @@ class Courier:
             if found is not None:
                 return found
             outgoing = attrs.evolve(outgoing, possible_repeat=may_repeat)
-        repeats = outgoing.possible_repeat and not abilities.idempotent_send
+        repeats = outgoing.possible_repeat and not is_taken_once(hand.delivery, abilities, self._clock.now())
         hand.under_way = True
         self._pace.note(address)
         since = asyncio.get_running_loop().time()
@@ -263,7 +263,7 @@ class Courier:
         """
         find: Callable[[DeliveryPart], Awaitable[Sent | None]] | None
         find = getattr(self._served.sender, "find_sent", None)
-        if find is None or self._served.abilities.idempotent_send:
+        if find is None or is_taken_once(delivery, self._served.abilities, self._clock.now()):
             return None, True
         try:
             result = await call_in_time(lambda: find(part), self._limit_s)

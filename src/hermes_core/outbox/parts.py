@@ -17,9 +17,10 @@ from hermes_hookspecs.outbox import PartDraft
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_hookspecs.outbox import Delivery
     from hermes_hookspecs.ports.platform import PlatformAbilities
 
-__all__ = ["REPEAT_MARK", "mark_repeat", "parts_of", "split_text"]
+__all__ = ["REPEAT_MARK", "is_taken_once", "mark_repeat", "parts_of", "split_text"]
 
 REPEAT_MARK = "(may be a repeat)"
 """What people read before a part that may have reached them already."""
@@ -53,9 +54,20 @@ def parts_of(text: str, abilities: PlatformAbilities) -> tuple[PartDraft, ...]:
     Where a part may have to say that it is a repeat, its room for that is left free.
     """
     most = abilities.max_length
-    if not abilities.idempotent_send and most >= _LEAST_FOR_MARK:
+    takes_once_for_ever = abilities.idempotent_send and abilities.idempotent_for_s is None
+    if not takes_once_for_ever and most >= _LEAST_FOR_MARK:
         most -= _MARK_ROOM
     return tuple(PartDraft(text=part) for part in split_text(text, most))
+
+
+def is_taken_once(delivery: Delivery, abilities: PlatformAbilities, now: int) -> bool:
+    """Return whether the platform still knows the keys of a delivery, so that none of its parts arrives twice.
+
+    When a part was first sent is not known, but surely not before the delivery was made.
+    """
+    if not abilities.idempotent_send or abilities.idempotent_for_s is None:
+        return abilities.idempotent_send
+    return 0 <= now - delivery.created_at < abilities.idempotent_for_s * 1000
 
 
 def mark_repeat(text: str, max_length: int) -> str:

@@ -13,6 +13,7 @@ import attrs
 
 from hermes_core.outbox.calls import call_in_time
 from hermes_core.outbox.drafts import forget, read_draft
+from hermes_core.outbox.parts import is_taken_once
 from hermes_core.outbox.results import sound_result
 from hermes_core.outbox.stream import Stream, Typing
 from hermes_hookspecs.errors import Rejected
@@ -135,7 +136,7 @@ class Streams:
         draft = await asyncio.wrap_future(self._store.submit_read(lambda reader: read_draft(reader, delivery.key, now)))
         if draft is None:
             return Trace()
-        message_id = draft.message_id or await self._found(part, draft)
+        message_id = draft.message_id or await self._found(delivery, part, draft)
         if message_id is None:
             return Trace(maybe_shown=True)
         try:
@@ -151,16 +152,16 @@ class Streams:
         )
         return Trace(result=own)
 
-    async def _found(self, part: DeliveryPart, draft: ShownDraft) -> str | None:
+    async def _found(self, delivery: Delivery, part: DeliveryPart, draft: ShownDraft) -> str | None:
         """Return the id of a draft of which nobody knows whether it was sent, ``None`` where it cannot be found.
 
-        A platform that takes a key once is sent the answer under the draft's key: either it is there now, or the draft
-        is, and has its id. One that can be asked is asked.
+        A platform that knows the draft's key is sent the answer under it: either it is there now, or the draft is, and
+        has its id. One that can be asked is asked.
         """
         under_its_key = attrs.evolve(part, key=draft.part_key)
         find: Callable[[DeliveryPart], Awaitable[Sent | None]] | None
         find = getattr(self._served.sender, "find_sent", None)
-        if self._served.abilities.idempotent_send:
+        if is_taken_once(delivery, self._served.abilities, self._clock.now()):
             result: object = await call_in_time(lambda: self._served.sender.send(under_its_key), self._limit_s)
         elif find is not None:
             asking = find

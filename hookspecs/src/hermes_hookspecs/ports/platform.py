@@ -49,7 +49,9 @@ class PlatformAbilities:
 
     Attributes:
         scoped: ids are unique only inside a workspace, so the scope is always part of the key.
-        idempotent_send: a part sent twice with one key arrives once. max_length: characters of one part.
+        idempotent_send: a part sent twice with one key arrives once. idempotent_for_s: for so long, from the first time
+            on; ``None``: for ever. What may have gone out longer ago is sent with the mark of a possible repeat.
+        max_length: characters of one part.
         media: pictures, sounds and documents that people send can be fetched.
         max_file_bytes: of one file that we send; 0 where none can be sent. For larger ones a line of text stands.
         parts_per_minute: most parts to one address in a minute, ``None`` where the platform sets no such limit.
@@ -63,6 +65,7 @@ class PlatformAbilities:
     edits: bool = False
     typing: bool = False
     idempotent_send: bool = False
+    idempotent_for_s: float | None = None
     media: bool = False
     max_file_bytes: int = 0
     max_length: int = 4000

@@ -115,7 +115,7 @@ class LongConnection:
                 failures += 1
                 reason, wait_s = str(error), error.after_s or 0.0
             wait_s = max(wait_s, self._back_off_s(failures))
-            _log.info("the long connection is lost (%s) and made anew in %.1f s", reason, wait_s)
+            _log.debug("the long connection is lost (%s) and made anew in %.1f s", reason, wait_s)
             inlet.report(WAITING, f"{reason}; tried again in {wait_s:.0f} s" if wait_s >= 1 else reason)
             await self._pause(wait_s)
 

@@ -19,6 +19,8 @@ __all__ = ["FeishuPlatform"]
 _PARTS_PER_MINUTE = 240
 """The platform allows five a second to one chat, which all bots of the chat share; this leaves some of them."""
 _MOST_EDITS = 20
+_KNOWN_S = 3300.0
+"""The platform knows a ``uuid`` for an hour; what is under way when that ends needs some of it."""
 
 
 class FeishuPlatform:
@@ -34,6 +36,7 @@ class FeishuPlatform:
             edits=True,
             typing=config.typing,
             idempotent_send=True,
+            idempotent_for_s=_KNOWN_S,
             media=True,
             max_length=config.max_characters,
             parts_per_minute=_PARTS_PER_MINUTE,

@@ -212,6 +212,9 @@ class AbilityTests(AdapterRoom):
                 assert abilities.formats
                 assert abilities.max_file_bytes >= 0
                 assert abilities.most_edits is None or (abilities.edits and abilities.most_edits > 0)
+                assert abilities.idempotent_for_s is None or (
+                    abilities.idempotent_send and abilities.idempotent_for_s > 0
+                )
                 assert abilities.parts_per_minute is None or abilities.parts_per_minute > 0
                 for ability, method in (("typing", "typing"), ("edits", "edit"), ("media", "fetch")):
                     can = getattr(abilities, ability) is True
