@@ -94,6 +94,29 @@ def test_h12_what_was_said_while_the_gateway_was_down_is_answered_and_what_was_a
     scene(test)
 
 
+def test_h12_a_command_that_was_said_while_the_gateway_was_down_counts_once_and_in_its_order(scene):
+    async def test(server, begin, end):
+        await begin()
+        await server.say("before")
+        await server.until(lambda: server.texts() == ["echo 1: before"])
+        await end()
+        command = await server.say("/new")
+        await server.say("in a new session")
+        await begin()
+        await server.until(lambda: len(server.shown) == 3)
+        await end()
+        server.deliver(command)
+        await begin()
+        await server.until(lambda: server.acked[command] == 2)
+        await server.say("still there")
+        await server.until(lambda: len(server.shown) == 4)
+
+        assert "echo 1: in a new session" in server.texts()
+        assert server.texts()[-1] == "echo 2: still there"
+
+    scene(test)
+
+
 def test_h13_a_message_is_acknowledged_before_its_answer_is_there(scene):
     going = asyncio.Event()
 
