@@ -26,6 +26,7 @@ __all__ = ["PLATFORMS", "Stage"]
 PLATFORMS: Final = ("feishu", "weixin", "slack")
 
 _LOOK_S: Final = 0.05
+_START_S: Final = 60.0
 _PATIENCE_S, _LITTLE_PATIENCE_S = 30.0, 5.0
 """How long an answer is waited for; and where one did not come already, so that the rest does not take all day."""
 _HALF: Final = 8
@@ -83,7 +84,7 @@ class Stage:
         """
         self._connections += 1
         self._gateway = await self.house.start()
-        connected = [fake.connected(self._connections, _PATIENCE_S) for fake in self._fakes.values()]
+        connected = [fake.connected(self._connections, _START_S) for fake in self._fakes.values()]
         try:
             await asyncio.gather(*connected)
         except TimeoutError:
