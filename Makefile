@@ -18,7 +18,7 @@ endif
 
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help dev run demo demo-svg test check format bench bench-peer docs isolated laws faults gateway-faults soak clean
+.PHONY: help dev run demo demo-svg test check format bench bench-peer docs isolated laws faults gateway-faults soak soak-platforms soak-kills clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,7 +34,8 @@ help:
 	@echo 'make laws             every law of Hypothesis with 1000 examples (LAWS=5000 ARGS="tests/context")'
 	@echo 'make faults           kill processes 1000 times and prove that nothing is lost (ARGS="--mutant no-fence")'
 	@echo 'make gateway-faults   kill gateways under load (ARGS="--kills 200 --idempotent", ARGS="--platform weixin")'
-	@echo 'make soak             the same 20000 times'
+	@echo 'make soak-platforms   ten minutes of three platforms, 50 people and kills (ARGS="--seconds 60")'
+	@echo 'make soak-kills       kill processes 20000 times; make soak does both'
 	@echo 'make dev              only set up $(VENV)'
 	@echo 'make clean            remove $(VENV), caches and build output'
 
@@ -102,7 +103,15 @@ faults: $(STAMP)
 gateway-faults: $(STAMP)
 	@PYTHONPATH=tests/toy_platform exec $(RUN) -m toy_faults $(ARGS)
 
-soak: $(STAMP)
+# The last line of each says what was seen: N messages, N kills: 0 lost, 0 doubled, ...
+soak:
+	@$(MAKE) --no-print-directory soak-platforms ARGS=
+	@$(MAKE) --no-print-directory soak-kills ARGS=
+
+soak-platforms: $(STAMP)
+	@PYTHONPATH=tests/soak exec $(RUN) -m soak_harness $(ARGS)
+
+soak-kills: $(STAMP)
 	@PYTHONPATH=tests/faults exec $(RUN) -m fault_harness --kills 20000 $(ARGS)
 
 clean:

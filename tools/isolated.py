@@ -48,6 +48,7 @@ _LEFT_OUT = frozenset(
         "outbox",
         "resets",
         "search",
+        "soak",
         "storage",
         "toy_backend",
         "turns",

@@ -43,6 +43,24 @@ def test_a_batch_that_the_store_does_not_take_is_offered_until_it_does(stage, ru
     assert any(state == WAITING and "store" in detail for state, detail in stage.inlet.reports)
 
 
+def test_a_kinder_server_hands_out_again_what_no_cursor_came_back_for(tmp_path, run, new_stage):
+    first = new_stage(tmp_path)
+    first.server.replays = True
+
+    async def main():
+        async with first.running():
+            first.inlet.hold = asyncio.Event()
+            first.server.say(first.bot, first.server.message("user-1", "one"))
+            await first.server.until(lambda: first.bot.brought)
+        second = new_stage(tmp_path, fake=first.fake, state=first.state)
+        async with second.running():
+            await second.heard("two")
+            await second.server.until(lambda: second.bot.acknowledged >= second.bot.cursor)
+        return second
+
+    assert run(main()).inlet.texts == ["one", "two"]
+
+
 def test_after_a_restart_polling_goes_on_behind_the_cursor(tmp_path, run, new_stage):
     first = new_stage(tmp_path)
 
