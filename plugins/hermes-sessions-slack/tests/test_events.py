@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_hookspecs.inbox import MessageEvent
@@ -119,6 +119,7 @@ INNER = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(
     INNER | VALUE, st.dictionaries(st.sampled_from(["command", "text", "channel_id", "user_id", "trigger_id"]), VALUE)
 )
@@ -126,7 +127,7 @@ def test_whatever_comes_is_a_message_with_an_identity_or_nothing(inner, command)
     payload = {"event": inner}
     for found in (
         reader().event(payload, US, NOW),
-        reader().command(command, US, NOW),
+        reader().command(command, US, NOW, is_direct=True),
         reader().event(command, US, NOW),
     ):
         assert found is None or (isinstance(found, MessageEvent) and all(found.identities))

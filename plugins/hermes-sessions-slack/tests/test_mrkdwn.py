@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_slack.mrkdwn import escaped, mrkdwn
@@ -41,12 +41,14 @@ def test_what_a_text_becomes(markdown, posted):
     assert mrkdwn(markdown) == posted
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_whatever_is_said_the_only_notation_in_angles_is_links(text):
     for found in re.findall(r"<([^>]*)>?", mrkdwn(text)):
         assert found.startswith(("http://", "https://", "mailto:"))
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -60,6 +62,7 @@ def test_whatever_is_put_together_nobody_is_named(pieces):
     assert not re.search(r"<[!@#]", posted)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_what_is_escaped_is_read_as_it_was(text):
     assert read(escaped(text)) == text

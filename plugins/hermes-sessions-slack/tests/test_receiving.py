@@ -270,6 +270,41 @@ def test_a05_a_slash_command_has_the_source_of_a_message_in_that_place(new_stage
     assert (first.text, first.addressed) == ("/new plan", True)
 
 
+def test_a05_commands_in_a_direct_chat_of_two_other_people_are_each_ones_own(stage, run):
+    """Their payload is that of a direct chat with us, and one session for both would show each the other's."""
+    stage.server.outside.add("D8")
+
+    async def main():
+        async with stage.running():
+            for chat, user in (("D8", "U1"), ("D8", "U2"), ("D1", "U1")):
+                payload = command(
+                    stage.app, stage.here, chat, user, name="/hermes", text="what is new?", trigger_id=f"{chat}{user}"
+                )
+                await stage.acknowledged(stage.server.deliver(stage.app, payload, kind="slash_commands"))
+
+    run(main())
+
+    places = [(each.source.chat_type, each.source.chat_id, each.source.user_id) for each in stage.inlet.events]
+    assert places == [("group", "D8", "U1"), ("group", "D8", "U2"), ("dm", "D1", "U1")]
+    assert stage.server.calls.count("conversations.history") == 2, "each chat is asked about once"
+
+
+def test_where_slack_does_not_say_whose_a_direct_chat_is_it_is_not_taken_for_ours(stage, run):
+    stage.server.failures["conversations.history"] = deque(["ratelimited"])
+
+    async def main():
+        async with stage.running():
+            for number in range(2):
+                payload = command(
+                    stage.app, stage.here, "D1", "U1", name="/hermes", text="hello", trigger_id=f"t{number}"
+                )
+                await stage.acknowledged(stage.server.deliver(stage.app, payload, kind="slash_commands"))
+
+    run(main())
+
+    assert [each.source.chat_type for each in stage.inlet.events] == ["group", "dm"]
+
+
 def test_the_text_of_a_general_command_is_the_message(stage, run):
     async def main():
         async with stage.running():

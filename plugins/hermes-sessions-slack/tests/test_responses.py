@@ -115,6 +115,20 @@ def test_after_half_an_hour_nothing_can_be_said_any_more(stage, run):
     assert run(main()) == []
 
 
+def test_what_surely_did_not_arrive_uses_nothing_up(stage, run):
+    async def main():
+        async with stage.running():
+            event, response = await _given(stage)
+            stage.server.failures["response_url"] = deque(["ratelimited"] * 6)
+            for _ in range(6):
+                with pytest.raises(RetryLater):
+                    await stage.send("all quiet", event)
+            await stage.send("all quiet", event)
+            return response.texts
+
+    assert run(main()) == ["all quiet"]
+
+
 @pytest.mark.parametrize(
     ("told", "kind", "maybe_sent"),
     [

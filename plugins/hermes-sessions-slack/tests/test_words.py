@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_slack.words import raw_words, read, shared_words, without_mention
@@ -68,6 +68,7 @@ def test_shared_messages_are_quoted_and_previews_are_not():
     assert shared_words({"attachments": attachments}) == ["ann: the plan"]
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_whatever_blocks_hold_they_are_read(value):
     message = {"blocks": [value], "attachments": [value]}
@@ -76,6 +77,7 @@ def test_whatever_blocks_hold_they_are_read(value):
     assert isinstance(shared_words(message), list)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_without_its_mention_a_text_is_what_it_was(text):
     assert without_mention(f"<@U0BOT> {text}", "U0BOT").strip(" \t,:") == without_mention(text, "U0BOT").strip(" \t,:")

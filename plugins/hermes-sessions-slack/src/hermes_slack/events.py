@@ -76,14 +76,18 @@ class Reader:
         inner = mapping(payload, "event")
         return text(inner, "type") == "app_mention" or is_mentioned(raw_words(inner), workspace.user_id)
 
-    def command(self, payload: Mapping[str, object], workspace: Workspace, now: int) -> MessageEvent | None:
-        """Return a slash command as the message that says it: from the same person, in the same place."""
+    def command(
+        self, payload: Mapping[str, object], workspace: Workspace, now: int, *, is_direct: bool
+    ) -> MessageEvent | None:
+        """Return a slash command as the message that says it: from the same person, in the same place.
+
+        :param is_direct: it was given in a direct chat with us.
+        """
         channel, user = text(payload, "channel_id"), text(payload, "user_id")
         name, words = text(payload, "command").removeprefix("/").lower(), text(payload, "text")
         known = text(payload, "trigger_id") or _hash(payload)
         if not channel or not user or not name:
             return self._unreadable(payload, workspace, now, "a command without place, person or name")
-        is_direct = channel.startswith("D") or text(payload, "channel_name") == "directmessage"
         is_plain = name in self.config.slash_commands
         source = self._source(workspace, channel, is_direct, user_id=user, user_name=text(payload, "user_name"))
         return MessageEvent(

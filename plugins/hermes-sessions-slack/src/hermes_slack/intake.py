@@ -8,7 +8,7 @@ Slack.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,13 @@ import attrs
 
 from hermes_hookspecs.errors import PlatformError, StorageError
 from hermes_hookspecs.ports.platform import CONNECTED, WAITING
+from hermes_slack.directs import Directs
 from hermes_slack.threads import earlier_words, order
 from hermes_slack.wire import text
 from hermes_slack.workspaces import scope_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from hermes_hookspecs.clock import Clock
     from hermes_hookspecs.inbox import AcceptResult, MessageEvent
@@ -77,6 +78,7 @@ class Intake:
         self._reader = reader
         self._threads = threads
         self._people = people
+        self._directs = Directs()
         self._responses = responses
         self._workspaces = workspaces
         self._clock = clock
@@ -106,7 +108,7 @@ class Intake:
         events: list[MessageEvent] = []
         updates: dict[str, StateUpdate] = {}
         asks = self._config.thread_context > 0
-        for item, workspace, read in await self._with_names(self._all_read(batch)):
+        for item, workspace, read in await self._with_names(await self._all_read(batch)):
             event = read
             if _is_for_us(read):
                 is_mention = self._reader.is_mention(item.payload, workspace)
@@ -117,16 +119,17 @@ class Intake:
         if events:
             await self._store(inlet, events, tuple(updates.values()))
 
-    def _all_read(self, batch: Sequence[Item]) -> Iterator[_Read]:
+    async def _all_read(self, batch: Sequence[Item]) -> Sequence[_Read]:
+        found = []
         for item in batch:
             workspace = self._workspace(item)
-            event = None if workspace is None else self._read(item, workspace)
+            event = None if workspace is None else await self._read(item, workspace)
             if event is not None and workspace is not None:
-                yield item, workspace, event
+                found.append((item, workspace, event))
+        return found
 
-    async def _with_names(self, found: Iterable[_Read]) -> Sequence[_Read]:
+    async def _with_names(self, told: Sequence[_Read]) -> Sequence[_Read]:
         """Say what the people are called who talk to us, as far as that is known soon."""
-        told = list(found)
         asked: dict[str, tuple[Workspace, list[str]]] = {}
         for _, workspace, event in told:
             if _is_for_us(event) and not event.source.is_bot:
@@ -146,9 +149,17 @@ class Intake:
             _log.warning("slack: events of the workspace %r are passed over: no bot token is of it", scope_id)
         return found
 
-    def _read(self, item: Item, workspace: Workspace) -> MessageEvent | None:
-        read = self._reader.command if item.kind == COMMANDS else self._reader.event
-        return read(item.payload, workspace, self._clock.now())
+    async def _read(self, item: Item, workspace: Workspace) -> MessageEvent | None:
+        now = self._clock.now()
+        if item.kind != COMMANDS:
+            event = self._reader.event(item.payload, workspace, now)
+            if event is not None and event.source.chat_type == "dm" and event.source.chat_id:
+                self._directs.heard_from(workspace, event.source.chat_id)
+            return event
+        channel = text(item.payload, "channel_id")
+        looks_direct = channel.startswith("D") or text(item.payload, "channel_name") == "directmessage"
+        is_direct = looks_direct and await self._directs.has(workspace, channel)
+        return self._reader.command(item.payload, workspace, now, is_direct=is_direct)
 
     async def _in_its_thread(
         self, event: MessageEvent, workspace: Workspace, asks: bool, is_mention: bool

@@ -71,7 +71,12 @@ class ResponseBook:
         if len(self._uses) >= _MOST:
             self._uses.clear()  # what went out is in the store
         self._uses[key] = used + 1
-        await self._post(url, part, session)
+        try:
+            await self._post(url, part, session)
+        except RetryLater as error:
+            if not error.maybe_sent:
+                self._uses[key] = used
+            raise
         return Sent(state=(self._update(key, url, used + 1, entry.expires_at or self._clock.now()),))
 
     async def _post(self, url: str, part: DeliveryPart, session: aiohttp.ClientSession) -> None:

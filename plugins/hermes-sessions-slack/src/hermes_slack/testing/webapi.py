@@ -197,7 +197,7 @@ class WebApi:
 
     def _look_into(self, channel: str) -> None:
         if channel in self._server.outside:
-            raise Refusal("not_in_channel")
+            raise Refusal("channel_not_found" if channel.startswith("D") else "not_in_channel")
 
     def _history(self, _app: App, _here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
         self._look_into(str(arguments.get("channel", "")))
