@@ -331,7 +331,7 @@ def test_whatever_an_agent_raises_fails_its_turn_and_nothing_else(bench, fault, 
 
     asyncio.run(main())
 
-    assert closed(work, entry, "failed").reason.startswith(type(fault).__name__)
+    assert closed(work, entry, "failed").reason.startswith(f"an error in its code ({type(fault).__name__}")
 
 
 @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ def test_an_end_that_cannot_be_written_with_what_the_turn_brought_along_is_writt
     assert work.rows(entry)[1:] == [
         ("assistant", ""),
         ("tool", INTERRUPTED_RESULT),
-        ("assistant", "[The answer failed: OverflowError: int too big to convert]"),
+        ("assistant", "[The answer failed: an error in its code (OverflowError: int too big to convert)]"),
     ]
     assert work.app.store.usage(turn.id) == ()
     assert "ends without its last rows and usage" in caplog.text
