@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import time
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
+from hermes_fts5 import rows
 from hermes_fts5.documents import OVERLAP, TOKENS_OF_PART, document, message_of
+from hermes_fts5.rows import LiveRows
 from hermes_hookspecs.operations import Delete
 from hermes_hookspecs.ports.search import SearchQuery
 from hermes_hookspecs.testing.scene import ALL
@@ -166,3 +171,49 @@ def test_a_long_row_is_found_by_those_who_may_read_it_and_by_its_role(say, index
     for roles, count in ((("user",), 0), (("tool",), 0), (("assistant",), 1)):
         query = SearchQuery(text=WORDS[-1], roles=roles, budget_s=30.0)
         assert len(index.search(query, ALL).hits) == count
+
+
+def test_long_rows_are_read_few_at_a_time(say, found, monkeypatch):
+    lengths = []
+    live = LiveRows._live
+
+    def counted(rows, cells, needed=None):
+        lengths.append(len(cells))
+        return live(rows, cells, needed)
+
+    monkeypatch.setattr(rows, "BYTES_AT_ONCE", 2 * len(LONG))
+    monkeypatch.setattr(LiveRows, "_live", counted)
+    _, ids = say("one", *[LONG] * 7)
+
+    assert found(WORDS[-1])
+    assert found("%%%") == []
+    assert sum(lengths) >= len(ids)
+    assert max(lengths) <= 2
+
+
+def test_what_was_found_when_the_time_was_over_is_shown(say, index, monkeypatch):
+    for number in range(9):
+        say(f"c{number}", LONG)
+    began, looks = time.monotonic(), itertools.count()
+    monkeypatch.setattr(rows, "BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(rows, "time", SimpleNamespace(monotonic=lambda: began + 10 * next(looks)))
+
+    result = index.search(SearchQuery(text=WORDS[-1], limit=10, budget_s=45.0), ALL)
+
+    assert 1 <= len(result.hits) < 9
+    assert not result.complete
+    assert "45 s were over" in result.note
+
+
+def test_a_search_leaves_a_row_that_takes_longer_than_its_budget_to_others(
+    store, say, open_index, found, caught_up, monkeypatch
+):
+    monkeypatch.setattr("hermes_fts5.index.BYTES_IN_TIME", 1)
+    index = open_index(store, tail_limit=0)
+    found("anything", of=index)
+    _, (row,) = say("one", LONG)
+
+    assert found(WORDS[-1], of=index) == [row]
+    assert _indexed(store) == []
+    caught_up(index)
+    assert {message_of(each) for each in _indexed(store)} == {row}

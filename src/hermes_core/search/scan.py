@@ -14,6 +14,7 @@ from hermes_hookspecs.text.parsing import parse
 from hermes_hookspecs.text.query import holds, leaves
 from hermes_hookspecs.text.rows import searched_text
 from hermes_hookspecs.text.snippets import snippet
+from hermes_hookspecs.text.written import may_hold_as_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,12 +101,14 @@ class ScanIndex:
         best: _Found | None = None
         stand_in: Message | None = None
         is_whole = True
+        may_hold = may_hold_as_written(parsed)
         try:
             for row in self._rows(summary.lineage_id, query, principal, deadline):
                 if stand_in is None or query.sort == NEWEST:
                     stand_in = row
-                folded = fold(searched_text(row))
-                if not holds(parsed, folded):
+                text = searched_text(row)
+                folded = fold(text) if may_hold(text) else ""
+                if not folded or not holds(parsed, folded):
                     continue
                 score = lift + _score(parsed, folded) * (_USER_WEIGHT if row.role == USER else 1.0)
                 place = _place(query.sort, score, row)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_hookspecs.ports.search import HIT_END, HIT_START
 from hermes_hookspecs.text.folding import fold, fold_with_origins
 from hermes_hookspecs.text.query import leaves
+from hermes_hookspecs.text.written import may_hold_as_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,8 +48,12 @@ def _window(text: str, needles: Sequence[Leaf]) -> int:
     if len(text) <= _WINDOW:
         return 0
     best, most = 0, 0
+    looks = [may_hold_as_written(leaf) for leaf in needles]
     for offset in range(0, len(text), _WINDOW - _OVERLAP):
-        folded = fold(text[offset : offset + _WINDOW])
+        part = text[offset : offset + _WINDOW]
+        if not any(may_hold(part) for may_hold in looks):
+            continue
+        folded = fold(part)
         count = sum(leaf.needle.occurs(folded) for leaf in needles)
         if count > most:
             best, most = offset, count

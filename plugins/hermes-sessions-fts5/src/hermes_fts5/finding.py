@@ -115,8 +115,7 @@ class Finder:
         vocabulary = Vocabulary(self._reader)
         first = whole_words(self._needed, vocabulary)
         self._note_rarity(first)
-        for start in range(0, len(tail), IDS_AT_ONCE):
-            self._scan(iter(self._rows.of(tail[start : start + IDS_AT_ONCE], needed=self._needed)), seen=True)
+        self._scan(self._rows.of(tail, needed=self._needed), seen=True)
         if first is None:
             # Nothing in it can be looked up: rows are read, the last first.
             self._scan(self._rows.between(0, self._newest(), self._needed))

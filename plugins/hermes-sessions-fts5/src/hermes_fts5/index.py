@@ -38,6 +38,8 @@ SHARE_OF_BUDGET = 0.15
 """What a search spends on indexing first, at most, where much waits and nobody else does it."""
 S_OF_WAITING = 4e-6
 """What a row that waits costs a search: it spends as much again on indexing, so that the next one reads less."""
+BYTES_IN_TIME = 700_000
+"""A longer row, for each second of the budget, is not begun by a search: its parts go in one after the other."""
 STEP_S = 0.25
 COUNT_INDEXED = f"SELECT count(*) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
 COUNT_TERMS = "SELECT count(*) FROM fts5_terms"
@@ -115,7 +117,8 @@ class Fts5Index:
             # What cannot be taken in now, with a full disk or a busy writer, is read.
             share_s = query.budget_s * SHARE_OF_BUDGET
             with suppress(StoreBusy, StoreFull):
-                self._indexer.catch_up(share_s if is_unfinished else min(share_s, lag * S_OF_WAITING))
+                own_s = share_s if is_unfinished else min(share_s, lag * S_OF_WAITING)
+                self._indexer.catch_up(own_s, most_bytes=query.budget_s * BYTES_IN_TIME)
             return self._access.watermark(NAME)
         return watermark
 
@@ -126,9 +129,9 @@ class Fts5Index:
         indexed = watermark is not None
         left_s = max(0.01, query.budget_s - (time.monotonic() - began))
         with self._access.read(budget_s=left_s) as reader:
-            rows = LiveRows(reader, self._access, query, principal)
             now = time.time_ns() // 1_000_000
             until = began + query.budget_s
+            rows = LiveRows(reader, self._access, query, principal, until=until)
             finder = Finder(reader, rows, self._config, query, parsed, watermark=watermark, now=now, until=until)
             # Asked before the time may be over.
             backfill = state(reader, "backfill") if indexed else 0

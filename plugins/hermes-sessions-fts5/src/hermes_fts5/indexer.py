@@ -75,6 +75,10 @@ def waiting(reader: SqliteReader, watermark: int) -> int:
     return max(0, number(reader, NEWEST_CHANGE) - watermark)
 
 
+def _begins_longer(sizes: Sequence[Cells], most_bytes: float) -> bool:
+    return bool(sizes) and cast("int", sizes[0][0]) > most_bytes
+
+
 class Indexer:
     """Brings one index up to date. Thread-safe: several at once cost work, never rows.
 
@@ -105,10 +109,13 @@ class Indexer:
         with self._access.read() as reader:
             return waiting(reader, watermark) + state(reader, "backfill")
 
-    def catch_up(self, budget_s: float) -> int:
-        """Take steps for about ``budget_s`` seconds; return what is left, as :meth:`left` does. New rows come first."""
+    def catch_up(self, budget_s: float, *, most_bytes: float = inf) -> int:
+        """Take steps for about ``budget_s`` seconds; return what is left, as :meth:`left` does. New rows come first.
+
+        :param most_bytes: of one row; a longer one, whose parts go in one after the other, is left to others.
+        """
         until = time.monotonic() + budget_s
-        while time.monotonic() < until and (self.take_changes() or self.take_older()):
+        while time.monotonic() < until and (self.take_changes(most_bytes) or self.take_older(most_bytes)):
             self._merge(until)
         left = self.left()
         if not left and self._steps >= FEW_STEPS:
@@ -118,11 +125,14 @@ class Indexer:
                     break
         return left
 
-    def take_changes(self) -> bool:
-        """Take one step of the feed; say whether there was anything."""
+    def take_changes(self, most_bytes: float = inf) -> bool:
+        """Take one step of the feed; say whether there was anything, of up to ``most_bytes`` a row."""
         watermark = self._access.watermark(NAME)
         with self._access.read() as reader:
-            count = self._fitting(reader.all(self._changes_sizes, (watermark, ROWS_OF_STEP)))
+            sizes = reader.all(self._changes_sizes, (watermark, ROWS_OF_STEP))
+            if _begins_longer(sizes, most_bytes):
+                return False
+            count = self._fitting(sizes)
             rows = reader.all(self._changes, (watermark, count))
             latest = state(reader, "latest")
             removed = [found for row in rows if row[1] == "delete-lineage" for found in rows_of_lineage(reader, row[2])]
@@ -145,14 +155,17 @@ class Indexer:
             self._advance(work, made, watermark, cast("int", rows[-1][0]))
         return True
 
-    def take_older(self) -> bool:
-        """Take one step of what was there before the index, newest first; say whether there was anything."""
+    def take_older(self, most_bytes: float = inf) -> bool:
+        """Take one step of what was there before the index, newest first; say whether there was anything, as above."""
         watermark = self._access.watermark(NAME)
         with self._access.read() as reader:
             begin = state(reader, "backfill")
             if not begin:
                 return False
-            count = self._fitting(reader.all(self._older_sizes, (begin, ROWS_OF_STEP)))
+            sizes = reader.all(self._older_sizes, (begin, ROWS_OF_STEP))
+            if _begins_longer(sizes, most_bytes):
+                return False
+            count = self._fitting(sizes)
             rows = reader.all(self._older, (begin, count))
             earliest = state(reader, "earliest", default=1 << 62)
         # FTS5 writes a segment for each step backwards, so within a step the rows go up.

@@ -1,14 +1,11 @@
 """What drops rows which certainly do not hold what is looked for, where rows are read one by one.
 
 Reading a row in Python costs ten times more than comparing it in SQLite, which knows nothing of folding. So only plain
-ASCII and single Han characters are compared there, and whatever folding could make equal to them passes. Of what
-passes, folding costs the most, and most texts are of characters that it leaves as they are, or makes signs of: these
-are compared as they are written first.
+ASCII and single Han characters are compared there, and whatever folding could make equal to them passes.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING
@@ -16,11 +13,11 @@ from typing import TYPE_CHECKING
 from hermes_hookspecs.text.query import And, Not, Or
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from hermes_hookspecs.text.query import Node
 
-__all__ = ["may_hold", "may_hold_as_written", "title_may_hold"]
+__all__ = ["may_hold", "title_may_hold"]
 
 OTHER_TEXTS = "m.tool_calls IS NOT NULL OR m.attachments IS NOT NULL"
 NOT_PLAIN = "octet_length(m.content) > length(m.content)"
@@ -36,13 +33,6 @@ COMPATIBLE_HAN = (
     (0x2E80, 0x3040), (0x3190, 0x31A0), (0x3200, 0x3400), (0xF900, 0xFB00), (0x1F100, 0x1F300), (0x2F800, 0x2FA20),
 )  # fmt: skip
 """Where the characters stand that folding can turn into Han characters of the usual block; more is no harm."""
-KEPT = "\u3041-\u3096\u30a1-\u30fc\u4e00-\u9fff\uac00-\ud7a3"
-"""Characters beside ASCII that folding leaves as they are."""
-_UNUSUAL = re.compile(
-    f"[^\t\n\r -~{KEPT}\u2018-\u201f\u2022\u2026\u3000-\u3002\u3008-\u3011\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40]"
-)
-"""Anything but those, and the punctuation beside them: folding could make a letter of it."""
-_COMPARED = re.compile(f"[a-z0-9]+|[{KEPT}]+")
 
 
 def may_hold(needed: Node) -> tuple[str, tuple[str, ...]]:
@@ -63,22 +53,6 @@ def may_hold(needed: Node) -> tuple[str, tuple[str, ...]]:
         f"(instr(lower(m.content), ?) OR instr(lower({NAMES}), ?) OR {NOT_PLAIN} OR {OTHER_TEXTS})",
         (plain, plain),
     )
-
-
-def may_hold_as_written(needed: Node) -> Callable[[str], bool]:
-    """Return what says of a text, as it is stored, whether it may hold what is needed; false is certain."""
-    of_usual = _of_usual(needed)
-    return lambda text: _UNUSUAL.search(text) is not None or of_usual(text.lower())
-
-
-def _of_usual(needed: Node) -> Callable[[str], bool]:
-    if isinstance(needed, And | Or):
-        tests = [_of_usual(part) for part in needed.parts]
-        every = all if isinstance(needed, And) else any
-        return lambda lower: every(test(lower) for test in tests)
-    # A space between a word and a character of CJK may be there or not, so one run of either is compared.
-    part = "" if isinstance(needed, Not) else max(_COMPARED.findall(needed.needle.text), key=len, default="")
-    return lambda lower: part in lower
 
 
 def title_may_hold(needed: Node) -> tuple[str, tuple[str, ...]]:
