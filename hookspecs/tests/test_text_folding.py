@@ -73,3 +73,16 @@ def test_an_origin_is_where_the_cluster_begins():
 @given(st.text(alphabet="aZ ,\t\n的数據がガ가ｶﾞﾊﾟＡ！　“…—々ー", max_size=30))
 def test_usual_texts_fold_as_all_texts_do(text):
     assert fold(text) == fold(f"{text}\u200b") == fold_with_origins(text)[0]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Word", " ", "  ", "\n", "数据", "か", "ガー", "한국", "！", "…", "ヿ", "ｶﾞ", "a"]), max_size=9
+    ).map("".join)
+)
+def test_origins_are_the_same_whether_or_not_each_character_has_to_be_looked_at(text):
+    folded, origins = fold_with_origins(text)
+    slowly, far = fold_with_origins(f"{text}。\u00e9")
+
+    assert slowly.startswith(folded)
+    assert far[: len(folded)] == origins[:-1]

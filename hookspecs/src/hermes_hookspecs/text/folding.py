@@ -54,6 +54,11 @@ _UNUSUAL = re.compile(
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e\uff61-\uff9f]"
 )
 """All but the characters of most texts in Chinese, Japanese, Korean and English, which need no look at each."""
+_UNLIKE_ONE = re.compile(
+    "[^\t\n\r -~\u2013\u2014\u2018-\u201f\u2022\u3001-\u3029\u3041-\u3096\u30a1-\u30fe"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e]"
+)
+"""All but the characters, of most texts, that each fold to one character whatever stands beside them."""
 _VOICED = "\uff9e\uff9f"
 _VOWELS_AND_TAILS = ("\u1160", "\u11ff")
 
@@ -106,9 +111,13 @@ def _strip(found: re.Match[str]) -> str:
 def fold_with_origins(text: str) -> tuple[str, list[int]]:
     """Return :func:`fold` of a text, and for each folded character the index of the cluster it came from.
 
-    A last entry, the length of ``text``, closes the list. Costs a microsecond or so per character: for the few texts
-    that are shown, not for those that are searched.
+    A last entry, the length of ``text``, closes the list. Where characters fold to other than one each it costs a
+    microsecond or so per character: for the few texts that are shown, not for those that are searched.
     """
+    if _UNLIKE_ONE.search(text) is None:
+        folded = fold(text)
+        if len(folded) == len(text):  # no space was joined to another or left out
+            return folded, list(range(len(text) + 1))
     characters: list[str] = []
     origins: list[int] = []
     for start, end in _clusters(text):

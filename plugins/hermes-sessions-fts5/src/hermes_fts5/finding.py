@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from attrs import evolve
 
 from hermes_fts5.documents import PARTS_FROM
-from hermes_fts5.longs import best_of_parts, long_rows
+from hermes_fts5.longs import best_of_parts, long_rows, needs_parts_apart
 from hermes_fts5.lookup import MARKS, NOTHING, TEXTS, Lookup, has_parts, parts_of_words, whole_words
 from hermes_fts5.narrowing import of_roles, within_places
 from hermes_fts5.ranking import Best, holds_whole
@@ -126,7 +126,7 @@ class Finder:
         else:
             has_other = first.table == TEXTS and has_parts(self._needed)
             self._by_time(parts_of_words(self._needed, vocabulary) if has_other else first, places)
-        if first.table == TEXTS:
+        if first.table == TEXTS and (self._query.sort != RELEVANCE or needs_parts_apart(self._needed)):
             self._take_long(places, vocabulary)
         if backfill:
             self._scan(self._rows.between(0, backfill, self._needed))
@@ -209,6 +209,8 @@ class Finder:
             return
         expression = within_places(lookup, places)
         count = self._count(lookup.table, expression)
+        if not count:
+            return
         if count > self._exactly(lookup.table):
             # Of fewer rows those of other roles fall out when they are read: FTS5 takes 10 ms to leave out a frequent
             # role at a million rows, for bm25 counts how many rows hold it.

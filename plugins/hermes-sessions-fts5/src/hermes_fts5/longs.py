@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from hermes_fts5.documents import LONG_MARK, OVERLAP, PARTS_FROM, message_of, part_id
 from hermes_fts5.lookup import NOTHING, leaf_expression
+from hermes_hookspecs.text.needles import query_tokens
 from hermes_hookspecs.text.query import And, Not, Or
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.sqlite import SqliteReader
     from hermes_hookspecs.text.query import Node
 
-__all__ = ["ANY_LONG", "best_of_parts", "long_rows", "parts_of"]
+__all__ = ["ANY_LONG", "best_of_parts", "long_rows", "needs_parts_apart", "parts_of"]
 
 LONG = f'place : "{LONG_MARK}"'
 ANY_LONG = f"SELECT 1 FROM messages_fts WHERE messages_fts MATCH '{LONG}' LIMIT 1"
@@ -60,6 +61,11 @@ def best_of_parts(
         best[message_id] = min(rank, best.get(message_id, rank))
     found = [(message_id, min(rank, best.pop(message_id, rank))) for message_id, rank in ranked[:heads]]
     return found, tuple(best.items())
+
+
+def needs_parts_apart(needed: Node) -> bool:
+    """Return whether a long row may hold what is needed, and none of its parts all of it: not one word or phrase."""
+    return isinstance(needed, And | Or | Not) or len(query_tokens(needed.needle)) > OVERLAP
 
 
 def long_rows(reader: SqliteReader, needed: Node, vocabulary: Vocabulary, within: Callable[[str], str]) -> set[int]:
