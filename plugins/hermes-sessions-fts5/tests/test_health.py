@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 
 import apsw
@@ -252,3 +255,55 @@ def test_the_status_says_what_there_is(store, say, index, caught_up):
     assert after["state"] == "complete"
     assert after["rows"] == 1
     assert after["changes waiting"] > 0
+
+
+REBUILDING = """
+import sys
+from hermes_core.storage.sqlite.backend import SqliteBackend
+from hermes_fts5.config import Fts5Config
+from hermes_fts5.source import Fts5Source
+from hermes_hookspecs.ports.store import StoreOptions
+
+index = Fts5Source(Fts5Config()).open(SqliteBackend().open(StoreOptions(path=sys.argv[1], durability="normal")))
+for _ in range(15):
+    index.rebuild()
+"""
+
+
+def test_a_rebuild_by_another_process_is_no_damage(path, say, index, found, caught_up, caplog):
+    for number in range(20):
+        say(f"c{number}", f"needle {number}", "鲸鱼座")
+    caught_up()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    rebuilding = subprocess.Popen([sys.executable, "-c", REBUILDING, str(path)], env=environment)
+
+    searches = 0
+    while rebuilding.poll() is None:
+        searches += 1
+        assert len(found("needle")) == len(found("鱼座", sort="newest")) == 20
+        index.catch_up(budget_s=0.01)
+
+    assert rebuilding.returncode == 0
+    assert searches
+    assert "damaged" not in caplog.text
+    caught_up()
+    assert list(index.verify()) == []
+
+
+def test_who_died_over_dropping_the_index_is_replaced_after_a_while(say, damage, index, found, caught_up, monkeypatch):
+    _, (row,) = say("one", "needle")
+    caught_up()
+    damage("PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'messages_fts'")
+    damage("PRAGMA schema_version = 9999")
+
+    result = _search(index, "needle")
+
+    assert [hit.message_id for hit in result.hits] == [row]
+    assert "is being made anew" in result.note
+    assert "damaged" not in result.note
+    assert index.catch_up(budget_s=1.0) == 0
+    monkeypatch.setattr("hermes_fts5.index.PATIENCE_S", 0.0)
+    assert "damaged" in _search(index, "needle").note
+    caught_up()
+    assert list(index.verify()) == []
+    assert found("needle") == [row]

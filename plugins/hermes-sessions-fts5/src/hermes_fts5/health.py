@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hermes_fts5.documents import Document
     from hermes_hookspecs.ports.sqlite import SqliteAccess, SqliteReader, SqliteWriter
 
-__all__ = ["Damaged", "examine", "guarding", "probe"]
+__all__ = ["Damaged", "examine", "guarding", "is_being_dropped", "probe"]
 
 LAST = f"SELECT max(id) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
 PLACE = "SELECT lineage_no FROM messages WHERE id = ?"
@@ -36,6 +36,12 @@ INTEGRITY = tuple(
     f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"  # noqa: S608 - constants
     for table in TUNED_TABLES
 )
+# Dropping takes the tables out of sight before what they kept their data in.
+HALF_GONE = f"""
+    SELECT count(*) FILTER (WHERE name IN {TUNED_TABLES}) < {len(TUNED_TABLES)}
+        AND count(*) FILTER (WHERE name GLOB 'dropped_*' OR name GLOB 'messages_fts_*' OR name GLOB 'fts5_*') > 0
+    FROM sqlite_schema WHERE type = 'table'
+"""  # noqa: S608 - constants
 TERM = "SELECT 1 FROM fts5_terms WHERE term = ?"
 CHANGES_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'changes'"
 PAGE = 500
@@ -69,6 +75,11 @@ def guarding() -> Iterator[None]:
         raise
     except StorageError as error:
         raise Damaged(f"the search index does not work ({error})") from error
+
+
+def is_being_dropped(reader: SqliteReader) -> bool:
+    """Return whether the tables are half gone: somebody drops them, or died over it."""
+    return number(reader, HALF_GONE) > 0
 
 
 def probe(reader: SqliteReader, watermark: int) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes_fts5.cleaning import Cleaner
 from hermes_fts5.documents import PARTS_FROM
 from hermes_fts5.finding import Finder
-from hermes_fts5.health import Damaged, examine, guarding, probe
+from hermes_fts5.health import Damaged, examine, guarding, is_being_dropped, probe
 from hermes_fts5.indexer import Indexer, waiting
 from hermes_fts5.rows import LiveRows
 from hermes_fts5.schema import NAME, STEPS
@@ -45,14 +45,17 @@ COUNT_INDEXED = f"SELECT count(*) FROM messages_fts_docsize WHERE id < {PARTS_FR
 COUNT_TERMS = "SELECT count(*) FROM fts5_terms"
 COUNT_ROWS = "SELECT count(*) FROM messages WHERE hidden = 0"
 BOUNDED = "very many rows match: the newest of them and those that are full of it were compared"
-SCANNED = "the index was damaged and is being made anew; rows were read one by one"
+SCANNED = "the index {was_damaged}is being made anew; rows were read one by one"
+PATIENCE_S = 10.0
+"""Who drops an index takes milliseconds for it; after this he has died over it."""
 
 
 class Fts5Index:
     """Full-text search over one store (:class:`~hermes_hookspecs.ports.search.SearchIndex`). Thread-safe.
 
     The tables are made by the first call that finds none. Damage is noticed where it shows and marked; until the index
-    is made anew, in the background by :meth:`catch_up`, rows are read one by one.
+    is made anew, in the background by :meth:`catch_up`, rows are read one by one. What somebody else exchanges or drops
+    meanwhile is no damage.
 
     :param store: the open store. access: its tables. config: weights and limits.
     :raises StoreRefused: the index is of a newer version; nothing was touched.
@@ -77,6 +80,7 @@ class Fts5Index:
                 f"drop {NAME}` delete it, and it is made anew"
             )
         self._is_damaged = False
+        self._half_gone_since: float | None = None
 
     # --- searching
 
@@ -86,13 +90,28 @@ class Fts5Index:
         if query.sort not in SORTS:
             raise ValueError(f"results are sorted by {', '.join(SORTS)}, not {query.sort!r}")
         began = time.monotonic()
-        if not self._is_damaged:
+        tries = 0 if self._is_damaged else 2
+        while tries:
+            tries -= 1
             try:
                 with guarding():
                     return self._find(query, principal, parsed, began, self._prepare(query))
             except Damaged:
-                self._mark_damaged()
+                if self._is_being_dropped():
+                    break
+                # It may have been exchanged for a new one while it was read.
+                self._is_made = self._is_probed = False
+                if not tries:
+                    self._mark_damaged()
         return self._find(query, principal, parsed, began, None)
+
+    def _is_being_dropped(self) -> bool:
+        """Whether the index is being made anew by somebody else, as far as can be seen."""
+        with self._access.read() as reader:
+            is_half_gone = is_being_dropped(reader)
+        now = time.monotonic()
+        self._half_gone_since = (self._half_gone_since or now) if is_half_gone else None
+        return is_half_gone and now - (self._half_gone_since or now) < PATIENCE_S
 
     def _prepare(self, query: SearchQuery) -> int:
         """Make the tables, look once whether they answer, and index some if much waits; return the watermark.
@@ -152,7 +171,7 @@ class Fts5Index:
         )
         notes: list[str] = []
         if not indexed:
-            notes.append(SCANNED)
+            notes.append(SCANNED.format(was_damaged="was damaged and " if self._is_damaged else ""))
         elif backfill:
             notes.append(
                 f"the index is being made ({100 * (top - backfill) // max(top, 1)} %): older rows were read one by one"
@@ -182,6 +201,8 @@ class Fts5Index:
         except Damaged:
             if self._is_damaged:
                 raise  # the new tables fail like the old ones: it is not the index that is damaged
+            if self._is_being_dropped():
+                return 0
             self._mark_damaged()
             self._start_anew()
             return self._indexer.catch_up(until - time.monotonic())
