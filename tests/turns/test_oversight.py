@@ -99,6 +99,15 @@ def test_an_admin_by_a_plugin_may_answer_for_somebody_else(app):
     assert "told: yes" in result.text
 
 
+def test_an_admin_of_the_list_for_commands_may_answer_for_somebody_else(tmp_path):
+    with open_app(
+        tmp_path / "admins", plugins=False, environ={}, overrides={"commands.admins": ("api_server:bob",)}
+    ) as app:
+        result = asked(app, lambda one: app.oversight.answer(one.id, BOB, approve=True))
+
+    assert "told: yes" in result.text
+
+
 def test_a_turn_that_is_stopped_while_it_asks_leaves_no_open_request(app):
     def decide(approval):
         app.stop_turn(approval.lineage_id, reason="enough")

@@ -105,7 +105,7 @@ class CommandBook:
         command, arguments = self.find(text, source.platform)
         if command is None:
             return _unknown(text, self.of(source.platform))
-        principal = self.principal(app, source)
+        principal = app.principal(source)
         refusal = self._refusal(command, principal, source.platform)
         if refusal:
             return CommandReply(text=refusal, failed=True)
@@ -121,17 +121,6 @@ class CommandBook:
         return await command.run(call)
 
     # --- who may use what
-
-    def principal(self, app: App, source: SessionSource) -> Principal:
-        """Return on whose behalf a command runs: an admin of its platform has that role."""
-        principal = app.principal(source)
-        own = self._settings.platforms.get(source.platform)
-        admins = set(own.admins or ()) if own is not None else set()
-        mark = f"{source.platform}:"
-        admins |= {one.removeprefix(mark) for one in self._settings.commands.admins if one.startswith(mark)}
-        if admins.isdisjoint({source.user_id, source.user_id_alt} - {None}):
-            return principal
-        return attrs.evolve(principal, roles=principal.roles | {ADMIN})
 
     def _names_of(self, command: Command) -> set[str]:
         """Return all names of a command: what resets is meant by those it has by itself, too, whatever it is called."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hermes_core.config.rules import Value
     from hermes_core.config.sections import Settings
 
-__all__ = ["AccessSettings", "ChatSettings", "ChatTables", "access_of", "quoted"]
+__all__ = ["AccessSettings", "ChatSettings", "ChatTables", "access_of", "admins_of", "quoted"]
 
 _CHATS: Final = "chats"
 
@@ -94,6 +94,14 @@ def access_of(settings: Settings, platform: str, *chats: str | None, admits: boo
         deny_users=_joined(denied),
         admins=_joined([own.admins]),
     )
+
+
+def admins_of(settings: Settings, platform: str) -> frozenset[str]:
+    """Return the ids of those who have the role ``admin`` on a platform: its own list, and that of ``[commands]``."""
+    own = settings.platforms.get(platform) or PlatformSettings()
+    mark = f"{platform}:"
+    everywhere = tuple(one.removeprefix(mark) for one in settings.commands.admins if one.startswith(mark))
+    return _joined([own.admins, everywhere])
 
 
 def _joined(lists: list[Value]) -> frozenset[str]:

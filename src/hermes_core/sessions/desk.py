@@ -103,14 +103,13 @@ class SessionDesk:
 
     def principal(self, source: SessionSource) -> Principal:
         """Return on whose behalf a message from ``source`` reads: the terminal is the operator."""
+        from hermes_core.config.access import admins_of
         from hermes_hookspecs.principal import ADMIN, operator, principal_of
 
         if source.platform == "cli":
             return operator(source.user_name or source.user_id or "")
         found = principal_of(source, shared=self.shared(source))
-        own = self._settings.platforms.get(source.platform)
-        admins = (own.admins if own is not None else None) or ()
-        if source.user_id not in admins and source.user_id_alt not in admins:
+        if admins_of(self._settings, source.platform).isdisjoint((source.user_id, source.user_id_alt)):
             return found
         import attrs
 
