@@ -338,6 +338,14 @@ class Breathless(Good):
         raise RuntimeError("too many requests")
 
 
+class Keeping(Good):
+    """Keeps the files of its tools for itself."""
+
+    async def results(self, box, calls):
+        async for result in box.run(calls):
+            yield attrs.evolve(result, files=())
+
+
 class Clock(Good):
     def part(self, row):
         return (row.role, f"{time.perf_counter_ns()} {row.content}", ())
@@ -369,6 +377,7 @@ class Clock(Good):
         (SameIds, "test_whatever_is_asked_for_every_call_gets_one_result_before_the_next_step"),
         (OnlyTheFirst, "test_results_are_what_tools_return_and_are_sent"),
         (Bold, "test_a_call_that_goes_wrong_is_answered_and_the_turn_goes_on"),
+        (Keeping, "test_files_of_a_tool_are_named_by_its_result"),
         (Eager, "test_no_tool_runs_before_its_call_is_stored"),
         (Eager, "test_nothing_runs_once_the_lease_is_lost_at_the_call"),
         (AllAtOnce, "test_nothing_more_runs_once_the_lease_is_lost_at_a_result"),

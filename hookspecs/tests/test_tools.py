@@ -14,10 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_hookspecs.errors import StoreFull
+from hermes_hookspecs.files import FileResult, OutgoingFile
 from hermes_hookspecs.messages import MessageDraft, ToolCall, may_have_begun
 from hermes_hookspecs.parameters import ArgumentFault, shape_of
 from hermes_hookspecs.ports.agent import TurnContext
-from hermes_hookspecs.testing.agents import FakeTool
+from hermes_hookspecs.send_file import send_file
+from hermes_hookspecs.testing.agents import FakeOutgoing, FakeTool
 from hermes_hookspecs.toolbox import AskedCall, Toolbox
 from hermes_hookspecs.tools import result_text, tool
 
@@ -400,15 +403,17 @@ def asked(name, arguments="{}", call_id=""):
     return AskedCall(id=call_id, name=name, arguments=arguments)
 
 
-def a_turn(tools=(), steering=None, messages=()):
+def a_turn(tools=(), steering=None, messages=(), outgoing=None):
     none = dict.fromkeys(("turn", "session", "source", "principal", "history"))
     named = {one.name: one for one in tools}
-    return TurnContext(**none, messages=messages, text="", attachments=(), tools=named, steering=steering)
+    return TurnContext(
+        **none, messages=messages, text="", attachments=(), tools=named, steering=steering, outgoing=outgoing
+    )
 
 
-def results(asked_calls, *tools, within_s=None, **options):
+def results(asked_calls, *tools, within_s=None, outgoing=None, **options):
     async def collect():
-        box = Toolbox(a_turn(tools), **options)
+        box = Toolbox(a_turn(tools, outgoing=outgoing), **options)
         return [result async for result in box.run(box.calls(asked_calls), within_s=within_s)]
 
     return run(collect())
@@ -704,6 +709,85 @@ def test_a_foreign_tool_that_returns_no_text_is_understood():
     (result,) = results([asked("look")], FakeTool("look", lambda _arguments: {"n": 1}))
 
     assert result.content == '{"n": 1}'
+
+
+def drawing(result):
+    @tool(effect="read", most_characters=90)
+    async def draw() -> object:
+        """Draw."""
+        return result
+
+    return draw
+
+
+CHART, PLAN = OutgoingFile(name="chart.png", data=b"PNG"), OutgoingFile(name="plan.md", data=b"# plan")
+GOES = "goes to the person with your answer."
+
+
+@pytest.mark.parametrize(
+    ("result", "text", "outcome", "names"),
+    [
+        (CHART, f"[chart.png, 3 bytes] {GOES}", "answered", ["chart.png"]),
+        (FileResult(files=(CHART,), text="a line"), f"a line\n[chart.png, 3 bytes] {GOES}", "answered", ["chart.png"]),
+        (FileResult(files=(), text="none"), "none", "answered", []),
+        (FileResult(files=()), "ok", "answered", []),
+        (
+            FileResult(files=(CHART, PLAN)),
+            f"[chart.png, 3 bytes] {GOES}\nError: plan.md was not taken: it is too large",
+            "answered",
+            ["chart.png"],
+        ),
+        (PLAN, "Error: plan.md was not taken: it is too large", "failed", []),
+    ],
+)
+def test_files_of_a_tool_go_along_and_the_model_is_told(result, text, outcome, names):
+    for made in (drawing(result), FakeTool("draw", lambda _arguments: result)):
+        if isinstance(made, FakeTool) and not isinstance(result, FileResult):
+            continue
+
+        (one,) = results([asked("draw")], made, outgoing=FakeOutgoing("plan.md"))
+
+        assert (one.content, one.outcome, [file.name for file in one.files]) == (text, outcome, names)
+
+
+def test_files_of_a_tool_are_refused_where_none_can_be_sent():
+    (one,) = results([asked("draw")], drawing(CHART))
+
+    assert (one.content, one.outcome, one.files) == (
+        "Error: chart.png was not taken: no files can be sent from here",
+        "failed",
+        (),
+    )
+
+
+def test_a_file_that_cannot_be_kept_is_a_failure_of_its_call():
+    class Full:
+        async def add(self, file):
+            raise StoreFull("no space is left")
+
+    (one,) = results([asked("draw")], drawing(CHART), outgoing=Full())
+
+    assert (one.outcome, one.content) == ("failed", "Error: draw failed: StoreFull: no space is left")
+
+
+def test_a_long_text_beside_files_is_shortened():
+    (one,) = results([asked("draw")], drawing(FileResult(files=(CHART,), text="x" * 1000)), outgoing=FakeOutgoing())
+
+    assert len(one.content) < 250
+    assert GOES in one.content or "left out" in one.content
+
+
+@pytest.mark.parametrize("name", ["report.md", "../../etc/passwd", ".bashrc"])
+def test_a_model_sends_what_it_writes_and_no_file_of_the_machine(name):
+    outgoing = FakeOutgoing()
+    arguments = json.dumps({"name": name, "content": "第一行\n"})
+
+    (one,) = results([asked("send_file", arguments)], send_file, outgoing=outgoing)
+
+    (file,) = outgoing.added
+    assert (file.data, one.outcome) == ("第一行\n".encode(), "answered")
+    assert "/" not in file.name
+    assert not file.name.startswith(".")
 
 
 def test_steered_texts_are_one_text():

@@ -10,9 +10,13 @@ from docs_pages import ROOT
 from hermes_core import SessionSource, open_app
 from hermes_hookspecs import MessageEvent
 from hermes_hookspecs.errors import AuthFailed, Rejected, RetryLater
-from hermes_hookspecs.ports.platform import Deferred, Sent, ServedEntrance
+from hermes_hookspecs.files import OutgoingFile
+from hermes_hookspecs.markers import hookimpl
+from hermes_hookspecs.ports.platform import Deferred, PlatformAbilities, Sent, ServedEntrance
 from hermes_hookspecs.source import Entrance
+from hermes_hookspecs.testing.agents import ScriptedAgent, call, say
 from hermes_hookspecs.testing.platform import RecordingSender, arrived_but
+from hermes_hookspecs.tools import tool
 
 GUIDE = ROOT / "docs" / "plugin-guide.md"
 PATIENCE_S = 30
@@ -57,6 +61,37 @@ def _rows():
     text = GUIDE.read_text(encoding="utf-8").partition("| `send` ends with |")[2].partition("\n\n")[0]
     rows = [row for row in text.splitlines() if row.startswith("| ")]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if "---" not in row]
+
+
+@tool(effect="idempotent")
+def chart(values: list[int]) -> OutgoingFile:
+    """Draw a chart for the person.
+
+    :param values: from left to right.
+    """
+    lines = "\n".join("#" * value for value in values)
+    return OutgoingFile(name="chart.txt", data=lines.encode())
+
+
+class ChartPlugin:
+    @hookimpl
+    def hermes_tools(self):
+        return (chart,)
+
+
+def test_a_file_that_a_tool_returns_goes_along_with_the_answer(tmp_path):
+    sender = RecordingSender()
+    abilities = PlatformAbilities(max_file_bytes=1_000_000)
+    served = ServedEntrance(entrance=Entrance("fake"), sender=sender, abilities=abilities)
+    agent = ScriptedAgent(call("chart", "c1", '{"values": [1, 3]}'), say("there it is"))
+
+    with open_app(tmp_path, overrides=QUICK, environ={}) as app:
+        app.hooks.host.register("chart", ChartPlugin())
+        asyncio.run(app.accept([event(app, "hello")]))
+        asyncio.run(app.work([served], agent=agent, until_idle=True))
+
+    assert [part.file or part.text for part in sender.received()] == ["there it is", "chart.txt"]
+    assert sender.calls[1].media.data == b"#\n###"
 
 
 def test_a_part_whose_connection_broke_too_late_says_that_it_may_be_a_repeat(tmp_path):

@@ -17,7 +17,7 @@ from hermes_hookspecs.ids import new_turn_id
 from hermes_hookspecs.inbox import InboxDraft, MessageEvent
 from hermes_hookspecs.messages import ASSISTANT, TOOL, USER, MessageDraft, ToolCall
 from hermes_hookspecs.operations import Accept, Append, Begin, Begun, BindRoute
-from hermes_hookspecs.ports.platform import ServedEntrance
+from hermes_hookspecs.ports.platform import PlatformAbilities, ServedEntrance
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.source import Entrance, KeyPolicy, SessionSource
 from hermes_hookspecs.testing.platform import RecordingSender
@@ -38,6 +38,7 @@ class Hall:
     def __init__(self, app, ear):
         self.app, self.ear, self.clock = app, ear, app.clock
         self.sender = RecordingSender()
+        self.abilities = PlatformAbilities()
         self._number = 0
 
     # --- what comes in
@@ -78,7 +79,9 @@ class Hall:
     # --- work
 
     def served(self, *entrances):
-        return [ServedEntrance(entrance=one, sender=self.sender) for one in entrances or (FEISHU,)]
+        return [
+            ServedEntrance(entrance=one, sender=self.sender, abilities=self.abilities) for one in entrances or (FEISHU,)
+        ]
 
     def work(self, agent=None, *entrances):
         """Serve until nothing is left to do; return the texts that the platform has received by then."""
@@ -129,8 +132,15 @@ class Hall:
             asked = tuple(ToolCall(id=call_id, name=name, effect=effect) for call_id, name, effect in calls)
             rows = [MessageDraft(role=ASSISTANT, content="", timestamp=now, tool_calls=asked)]
             rows += [
-                MessageDraft(role=TOOL, content=text, timestamp=now, tool_call_id=call_id, tool_name="tool")
-                for call_id, text in results
+                MessageDraft(
+                    role=TOOL,
+                    content=text,
+                    timestamp=now,
+                    tool_call_id=call_id,
+                    tool_name="tool",
+                    attachments=tuple(files),
+                )
+                for call_id, text, *files in results
             ]
             store.apply(Append(fence=fence, drafts=tuple(rows), now=now))
 

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hermes_hookspecs.audit import ANSWERED, FAILED, REFUSED, TIMED_OUT
+from hermes_hookspecs.errors import AttachmentRefused
+from hermes_hookspecs.files import FileResult, file_line
 from hermes_hookspecs.messages import ToolCall
 from hermes_hookspecs.parameters import ArgumentFault
 from hermes_hookspecs.ports.agent import ToolResult
@@ -33,9 +35,10 @@ from hermes_hookspecs.tools import EFFECTS, result_text, shortened, words_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
+    from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.agent import Approvals, Tool, TurnContext
 
-__all__ = ["AskedCall", "Toolbox"]
+__all__ = ["AskedCall", "Brought", "Toolbox", "brought"]
 
 _LAST_WORDS_S = 5.0
 """Seconds behind the limit of a call within which the agent says what came of it."""
@@ -54,6 +57,38 @@ class AskedCall:
     id: str = ""
     name: str
     arguments: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Brought:
+    """What became of files that a tool returned.
+
+    Attributes:
+        text: the result for the model: its own text, and what became of which file.
+        files: for :attr:`~hermes_hookspecs.ports.agent.ToolResult.files`. refused: none was taken, and there were some.
+    """
+
+    text: str
+    files: tuple[Attachment, ...]
+    refused: bool
+
+
+async def brought(result: FileResult, turn: TurnContext) -> Brought:
+    """Let the answer of a turn bring along what a tool returned.
+
+    :raises StorageError: a file could not be kept.
+    """
+    lines, taken = [result.text] if result.text else [], []
+    for file in result.files:
+        try:
+            if turn.outgoing is None:
+                raise AttachmentRefused(f"{file.name} was not taken: no files can be sent from here")
+            taken.append(await turn.outgoing.add(file))
+        except AttachmentRefused as error:
+            lines.append(f"Error: {error}")
+        else:
+            lines.append(f"{file_line(taken[-1])} goes to the person with your answer.")
+    return Brought(text="\n".join(lines) or "ok", files=tuple(taken), refused=bool(result.files) and not taken)
 
 
 class Toolbox:
@@ -208,13 +243,13 @@ class Toolbox:
             if refusal is not None:
                 return _said(call, REFUSED, f"Error: {call.name} was not called: {refusal}")
         since = monotonic()
-        outcome, content = await self._called(call, tool, arguments, within_s)
-        return _said(call, outcome, content, int((monotonic() - since) * 1000))
+        outcome, content, files = await self._called(call, tool, arguments, within_s)
+        return _said(call, outcome, content, int((monotonic() - since) * 1000), files)
 
     async def _called(
         self, call: ToolCall, tool: Tool, arguments: Mapping[str, object], within_s: float | None
-    ) -> tuple[str, str]:
-        """Call a tool; return how that ended, and the result in words."""
+    ) -> tuple[str, str, tuple[Attachment, ...]]:
+        """Call a tool; return how that ended, the result in words, and what it brings along."""
         limit = getattr(tool, "timeout_s", None) or self._timeout_s
         if within_s is not None:
             limit = min(limit, within_s)
@@ -222,17 +257,27 @@ class Toolbox:
             self._turn.patience.allow(limit + _LAST_WORDS_S)  # a tool that runs is progress, within its own limit
         try:
             async with asyncio.timeout(limit) as time:
-                text = await tool.call(arguments, self._turn)
+                result = await tool.call(arguments, self._turn)
+            if isinstance(result, FileResult):
+                result = attrs.evolve(result, text=self._shortened(result.text, tool))
+                along = await brought(result, self._turn)
+                return FAILED if along.refused else ANSWERED, along.text, along.files
         except ArgumentFault as fault:
-            return REFUSED, f"Error: {fault}. Nothing was done."
+            return REFUSED, f"Error: {fault}. Nothing was done.", ()
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return FAILED, _failed(call, error)  # something inside the tool was cancelled
+            return FAILED, _failed(call, error), ()  # something inside the tool was cancelled
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a tool raises is its result
-            return (TIMED_OUT, _given_up(call, limit)) if time.expired() else (FAILED, _failed(call, error))
-        return ANSWERED, shortened(result_text(text), getattr(tool, "most_characters", _MOST_CHARACTERS))
+            if time.expired():
+                return TIMED_OUT, _given_up(call, limit), ()
+            return FAILED, _failed(call, error), ()
+        return ANSWERED, self._shortened(result_text(result), tool), ()
+
+    @staticmethod
+    def _shortened(text: str, tool: Tool) -> str:
+        return shortened(text, getattr(tool, "most_characters", _MOST_CHARACTERS))
 
     async def _refusal(self, call: ToolCall, tool: Tool) -> str | None:
         if self._approvals is None:
@@ -245,8 +290,12 @@ def _run_together(effects: Sequence[str]) -> bool:
     return all(effect == "read" for effect in effects)
 
 
-def _said(call: ToolCall, outcome: str, content: str, duration_ms: int = 0) -> ToolResult:
-    return ToolResult(call_id=call.id, name=call.name, content=content, outcome=outcome, duration_ms=duration_ms)
+def _said(
+    call: ToolCall, outcome: str, content: str, duration_ms: int = 0, files: tuple[Attachment, ...] = ()
+) -> ToolResult:
+    return ToolResult(
+        call_id=call.id, name=call.name, content=content, outcome=outcome, duration_ms=duration_ms, files=files
+    )
 
 
 def _read(arguments: str) -> Mapping[str, object]:

@@ -14,6 +14,9 @@
         def hermes_tools(self):
             return (weather,)
 
+A function that returns an :class:`~hermes_hookspecs.files.OutgoingFile`, or several in a
+:class:`~hermes_hookspecs.files.FileResult`, lets the answer of the turn bring them along.
+
 The docstring up to its first field is the description; ``:param name:`` (of several in one field, as above, too) or
 ``Annotated[str, "..."]`` describes a parameter. Types are those of :mod:`hermes_hookspecs.parameters`. A parameter of
 the type :class:`~hermes_hookspecs.ports.agent.TurnContext` is given the turn and is not shown to the model. A plain
@@ -26,6 +29,7 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Literal, get_args, get_type_hints
 
+from hermes_hookspecs.files import FileResult, OutgoingFile
 from hermes_hookspecs.parameters import ArgumentFault, Field, Record
 from hermes_hookspecs.ports.agent import TurnContext
 
@@ -90,8 +94,8 @@ class FunctionTool:
         """Return what the function returns."""
         return self.function(*arguments, **named)
 
-    async def call(self, arguments: Mapping[str, object], turn: TurnContext) -> str:
-        """Return the result as text, see :func:`result_text`, at most ``most_characters`` of it.
+    async def call(self, arguments: Mapping[str, object], turn: TurnContext) -> str | FileResult:
+        """Return the result as text, see :func:`result_text`, at most ``most_characters`` of it; files as they are.
 
         :raises ArgumentFault: the arguments do not fit; nothing was called. What the function raises passes.
         """
@@ -104,6 +108,10 @@ class FunctionTool:
             result = await self.function(**values)
         else:
             result = await in_thread(lambda: self.function(**values))
+        if isinstance(result, OutgoingFile):
+            result = FileResult(files=(result,))
+        if isinstance(result, FileResult):
+            return FileResult(files=result.files, text=shortened(result.text, self.most_characters))
         return shortened(result_text(result), self.most_characters)
 
 

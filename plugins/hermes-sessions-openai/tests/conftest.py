@@ -97,7 +97,7 @@ def agent(endpoint, waits):
         async def sleep(seconds):
             waits.append(seconds)
 
-        table = {"model": "m", "base_url": endpoint.base_url, "session_search": False} | settings
+        table = {"model": "m", "base_url": endpoint.base_url, "session_search": False, "send_files": False} | settings
         return OpenAIAgent(OpenAIConfig.of(table), environ=environ or {}, sleep=sleep)
 
     return agent

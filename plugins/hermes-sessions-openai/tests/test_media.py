@@ -180,7 +180,7 @@ def test_text_alone_is_left_as_it_is():
 
 def test_a_picture_is_sent_once_and_is_text_from_then_on(tmp_path, endpoint):
     config = OpenAIConfig.of(
-        {"model": "m", "base_url": endpoint.base_url, "inputs": ["image"], "session_search": False}
+        {"model": "m", "base_url": endpoint.base_url, "inputs": ["image"], "session_search": False, "send_files": False}
     )
     agent = OpenAIAgent(config, environ={})
     endpoint.then(answer("A cat."), answer("Still a cat."), answer("Gone."))

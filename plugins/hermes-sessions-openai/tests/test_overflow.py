@@ -39,7 +39,9 @@ def agent(endpoint, waits):
     async def sleep(seconds):
         waits.append(seconds)
 
-    config = OpenAIConfig.of({"model": "m", "base_url": endpoint.base_url, "session_search": False})
+    config = OpenAIConfig.of(
+        {"model": "m", "base_url": endpoint.base_url, "session_search": False, "send_files": False}
+    )
     return OpenAIAgent(config, environ={}, sleep=sleep)
 
 

@@ -246,7 +246,7 @@ def test_usage_and_cost_are_those_of_the_whole_turn(opened, endpoint):
 
 def test_a_prompt_that_is_too_long_is_compressed_and_sent_once_more(opened, endpoint):
     endpoint._context_tokens = 1500
-    agent = an_agent(endpoint, session_search=False)
+    agent = an_agent(endpoint, session_search=False, send_files=False)
     app = opened(backend="memory")
     before = 0
     while len(endpoint.requests) - before < 2:

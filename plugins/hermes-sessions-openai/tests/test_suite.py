@@ -32,7 +32,7 @@ class EndpointStage:
 
     def __init__(self, stack, **settings):
         self._stack = stack
-        self._settings = {"session_search": False} | settings
+        self._settings = {"session_search": False, "send_files": False} | settings
         self._endpoint = None
 
     def agent(self, *moves, most_requests=None):

@@ -210,7 +210,13 @@ def opened(tmp_path, endpoint):
     apps = []
 
     def opened(*others, overrides=None, **table):
-        settings = {"model": "m", "base_url": endpoint.base_url, "session_search": False, "retries": 0} | table
+        settings = {
+            "model": "m",
+            "base_url": endpoint.base_url,
+            "session_search": False,
+            "send_files": False,
+            "retries": 0,
+        } | table
         app = open_app(tmp_path, plugins=False, environ={}, overrides=overrides)
         apps.append(app)
         for number, plugin in enumerate((OpenAIPlugin(settings), *others)):

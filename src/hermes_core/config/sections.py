@@ -178,7 +178,8 @@ class OutboxSettings:
 
     ``attempts``: failures after which a delivery is given up; while its account is out of reach, not within a day.
     ``retry_first_s``, ``retry_most_s``: the back-off, which doubles; a platform's own hint wins. ``send_timeout_s``:
-    for one part. ``keep_days``: how long what ended is kept.
+    for one part. ``keep_days``: how long what ended is kept. ``max_files``: that one answer brings along;
+    ``max_file_bytes``: of each; nothing can be sent but text where either is 0.
     """
 
     attempts: int = whole(12, 1, 1000)
@@ -186,6 +187,8 @@ class OutboxSettings:
     retry_most_s: float = number(900.0, 0.001, 86400)
     send_timeout_s: float = number(60.0, 0.1, 3600)
     keep_days: float = number(30.0, 0.01, 36500)
+    max_files: int = whole(10, 0, 1000)
+    max_file_bytes: int = whole(32 * 1024 * 1024, 0, 1024**3)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hermes_hookspecs.messages import ASSISTANT
+from hermes_hookspecs.messages import ASSISTANT, USER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,8 @@ def row_tokens(row: Message) -> int:
     tokens = _PER_ROW + estimate_tokens(row.content if row.sent is None else row.sent)
     for call in row.tool_calls:
         tokens += _PER_ROW + estimate_tokens(call.name) + estimate_tokens(call.arguments)
+    if row.role != USER:
+        return tokens  # what an answer brought along is not sent
     return tokens + sum(estimate_tokens(one.text or one.name) for one in row.attachments)
 
 

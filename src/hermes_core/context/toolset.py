@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from hermes_hookspecs.files import FileResult
     from hermes_hookspecs.ports.agent import Agent, Tool, TurnContext
 
 __all__ = ["freeze_tools", "offered_by", "tools_of"]
@@ -107,7 +108,7 @@ class _AsDeclared(_Declared):
     def __getattr__(self, name: str) -> object:
         return getattr(self._tool, name)
 
-    async def call(self, arguments: Mapping[str, object], turn: TurnContext) -> str:
+    async def call(self, arguments: Mapping[str, object], turn: TurnContext) -> str | FileResult:
         """Call the tool of today."""
         return await self._tool.call(arguments, turn)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from hermes_hookspecs.messages import ASSISTANT, TOOL, MessageDraft, ToolCall
+from hermes_hookspecs.messages import ASSISTANT, TOOL, Attachment, MessageDraft, ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult, UsageReport
 from hermes_hookspecs.turns import Usage
 
@@ -57,6 +57,11 @@ def _is_calls(value: object) -> bool:
     return isinstance(value, tuple | list) and all(isinstance(one, ToolCall) for one in value)
 
 
+def _is_files(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(one, Attachment) for one in value)
+
+
+_FILES: Check = (_is_files, "a tuple of what outgoing.add() returned")
 _TEXT: Check = (_is_text, "a text")
 _MAYBE_TEXT: Check = (_is_text_or_unknown, "a text or None")
 _COUNT: Check = (_is_count_or_unknown, "a whole number from 0 to 2**53 or None")
@@ -85,6 +90,7 @@ _EVENTS: Mapping[type, Mapping[str, Check]] = {
         "reasoning": _MAYBE_TEXT,
         "finish_reason": _MAYBE_TEXT,
         "token_count": _COUNT,
+        "files": _FILES,
     },
     ToolResult: {
         "call_id": _TEXT,
@@ -93,6 +99,7 @@ _EVENTS: Mapping[type, Mapping[str, Check]] = {
         "token_count": _COUNT,
         "outcome": _TEXT,
         "duration_ms": _COUNT,
+        "files": _FILES,
     },
     Progress: {"label": _TEXT},
     UsageReport: {"usage": (_is_usage, "a Usage")},
@@ -137,6 +144,7 @@ def assistant_draft(step: AssistantStep, now: int) -> MessageDraft:
         token_count=step.token_count,
         finish_reason=step.finish_reason,
         reasoning=step.reasoning,
+        attachments=tuple(step.files),
     )
 
 
@@ -149,4 +157,5 @@ def result_draft(result: ToolResult, now: int) -> MessageDraft:
         tool_call_id=result.call_id,
         tool_name=result.name,
         token_count=result.token_count,
+        attachments=tuple(result.files),
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_hookspecs.inbox import InboxItem
-    from hermes_hookspecs.messages import ToolCall
+    from hermes_hookspecs.messages import Attachment, ToolCall
     from hermes_hookspecs.turns import Turn
 
 __all__ = ["Answering", "ToTheOutbox", "ToTheWaiter"]
@@ -26,7 +26,7 @@ class Answering(Protocol):
     waits: bool
     """Whether somebody hears of it in the same call when the end of a turn cannot be stored."""
 
-    def answer(self, turn: Turn, text: str) -> tuple[DeliveryDraft, ...]:
+    def answer(self, turn: Turn, text: str, files: tuple[Attachment, ...]) -> tuple[DeliveryDraft, ...]:
         """Return what is stored for delivery together with the end of a turn that is done."""
         ...
 
@@ -41,7 +41,7 @@ class ToTheWaiter:
     when_cancelled = (STOPPED, "cancelled")
     waits = True
 
-    def answer(self, turn: Turn, text: str) -> tuple[DeliveryDraft, ...]:
+    def answer(self, turn: Turn, text: str, files: tuple[Attachment, ...]) -> tuple[DeliveryDraft, ...]:
         """Return nothing: nobody has to be sent anything."""
         return ()
 
@@ -66,9 +66,9 @@ class ToTheOutbox:
         self._items = tuple(items)
         self._recovery_attempts = recovery_attempts
 
-    def answer(self, turn: Turn, text: str) -> tuple[DeliveryDraft, ...]:
+    def answer(self, turn: Turn, text: str, files: tuple[Attachment, ...]) -> tuple[DeliveryDraft, ...]:
         """Return the answer's delivery: one outcome for the oldest message, sent where the newest came from."""
-        if not text:
+        if not text and not files:
             return ()
         oldest, newest = self._items[0], self._items[-1]
         return (
@@ -80,6 +80,7 @@ class ToTheOutbox:
                 lineage_id=turn.lineage_id,
                 turn_id=turn.id,
                 inbox_id=oldest.id,
+                files=files,
             ),
         )
 

@@ -30,6 +30,7 @@ from hermes_core.turns.hearing import job_news, tell_news
 from hermes_core.turns.jobs import TurnJobs
 from hermes_core.turns.leftovers import Leftovers
 from hermes_core.turns.loading import Loading, Means
+from hermes_core.turns.outgoing import OutgoingLimits
 from hermes_core.turns.overflow import AgentWithSecondTry
 from hermes_core.turns.presence import Presence
 from hermes_core.turns.run import TurnRun
@@ -119,7 +120,7 @@ class TurnEngine:
 
     :param max_waiting: most messages of one key that may wait. inactivity_s: seconds without a sign of life after
         which an agent is given up. cleanup_s: seconds for which it may clean up when its turn ends without it.
-        files: where the bytes of attachments are.
+        files: where the bytes of attachments are. outgoing: what files an answer may bring along.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class TurnEngine:
         compression: CompressionSettings | None = None,
         files: Callable[[], AttachmentStore | None] = lambda: None,
         approval_timeout_s: float = 900.0,
+        outgoing: OutgoingLimits | None = None,
     ) -> None:
         self._max_waiting = max_waiting
         settings = CompressionSettings() if compression is None else compression
@@ -156,6 +158,7 @@ class TurnEngine:
             recovery_attempts=recovery_attempts,
             files=files,
             approval_timeout_s=approval_timeout_s,
+            outgoing=OutgoingLimits() if outgoing is None else outgoing,
         )
 
     async def run(self, request: TurnRequest) -> TurnResult:
@@ -212,7 +215,9 @@ class TurnEngine:
             updated_at=max(request.entry.updated_at, ended.turn.ended_at or 0),
             created=False,
         )
-        return TurnResult(turn=ended.turn, text=ended.text, entry=entry, usage=ended.usage, waited_s=waited_s)
+        return TurnResult(
+            turn=ended.turn, text=ended.text, files=ended.files, entry=entry, usage=ended.usage, waited_s=waited_s
+        )
 
     async def conduct(self, begun: Begun, how: Conduct) -> Ended:
         """Run a turn that has begun to its end; tell its beginning, and the end of a dead one that it replaced.
@@ -243,7 +248,7 @@ class TurnEngine:
             )
             run.asks_through(approvals)
         jobs = TurnJobs(around, fence, how.source, begun.turn.session_key or "")
-        return Means(steering=wheel, approvals=approvals, patience=run, jobs=jobs)
+        return Means(steering=wheel, approvals=approvals, patience=run, jobs=jobs, outgoing=run.outgoing)
 
     async def _accept(self, draft: InboxDraft) -> InboxId:
         operation = Accept(drafts=(draft,), now=draft.accepted_at, max_waiting=self._max_waiting)
@@ -314,6 +319,7 @@ class TurnEngine:
         principal = how.principal
         window = make_window(context.session, context.rows, begun.turn)
         tell_repairs(self.around.hooks, context.session, window)
+        means.outgoing.recall(window.rows)
         hashes = {one.sha256 for row in window.rows for one in row.attachments if one.sha256 is not None}
         return TurnContext(
             turn=begun.turn,
@@ -330,6 +336,7 @@ class TurnEngine:
             approvals=means.approvals,
             patience=means.patience,
             jobs=means.jobs,
+            outgoing=means.outgoing.offered,
             files=TurnFiles(self.around.files(), hashes),
         )
 

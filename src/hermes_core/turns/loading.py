@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hermes_core.turns.approvals import TurnApprovals
     from hermes_core.turns.engine import Conduct, TurnEngine
     from hermes_core.turns.jobs import TurnJobs
+    from hermes_core.turns.outgoing import TurnOutgoing
     from hermes_core.turns.steering import SteeringWheel
     from hermes_hookspecs.errors import ContextOverflow
     from hermes_hookspecs.operations import Begun
@@ -28,6 +29,7 @@ class Means:
     approvals: TurnApprovals | None
     patience: Patience
     jobs: TurnJobs
+    outgoing: TurnOutgoing
 
 
 class Loading:

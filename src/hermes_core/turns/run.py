@@ -14,6 +14,7 @@ from hermes_core.settling import settled
 from hermes_core.turns.agent_events import assistant_draft, result_draft
 from hermes_core.turns.agent_task import AgentTask
 from hermes_core.turns.ledger import CallLedger
+from hermes_core.turns.outgoing import TurnOutgoing
 from hermes_core.turns.renewal import Renewal
 from hermes_core.turns.side_usage import record_side_usage
 from hermes_hookspecs.audit import RUNNING
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from hermes_core.turns.surroundings import Surroundings
     from hermes_hookspecs.audit import AuditEntry
     from hermes_hookspecs.ids import ApprovalId, MessageId
-    from hermes_hookspecs.messages import ToolCall
+    from hermes_hookspecs.messages import Attachment, ToolCall
     from hermes_hookspecs.operations import Begun, Operation
     from hermes_hookspecs.ports.agent import Agent, AgentEvent, TurnContext
     from hermes_hookspecs.turns import Turn, Usage
@@ -45,10 +46,11 @@ _log = getLogger(__name__)
 
 @attrs.frozen(kw_only=True)
 class Ended:
-    """How the turn ended: its row, the answer, what it used, the lineage's version."""
+    """How the turn ended: its row, the answer and what that brings along, what it used, the lineage's version."""
 
     turn: Turn
     text: str
+    files: tuple[Attachment, ...]
     usage: Usage | None
     version: int
 
@@ -80,6 +82,7 @@ class TurnRun:
         self._steering = steering
         self._steps: AgentTask | None = None
         self._approvals: TurnApprovals | None = None
+        self.outgoing = TurnOutgoing(begun.turn, around.files, around.outgoing)
         self._ledger = CallLedger(around, begun.turn, self._asked_for)
         self._notes: tuple[AuditEntry, ...] = ()
         self._unwritten: list[AuditEntry] = []
@@ -172,6 +175,7 @@ class TurnRun:
         """Store what is to be stored of one event, then tell it."""
         if isinstance(event, AssistantStep):
             await self._flush()
+            self.outgoing.bring(event.files)
             self._held.append(assistant_draft(event, self._clock.now()))
             if event.tool_calls:
                 self._open = {call.id: call for call in event.tool_calls}
@@ -181,6 +185,7 @@ class TurnRun:
                 self._answer = event.content
         elif isinstance(event, ToolResult):
             await self._flush()
+            self.outgoing.bring(event.files)
             self._held.append(result_draft(event, self._clock.now()))
             self._notes = self._ledger.answered(event)
             stored = await self._flush()
@@ -222,7 +227,7 @@ class TurnRun:
     # --- the end
 
     async def _finish(self, outcome: str) -> Ended:
-        now = self._clock.now()
+        now, files = self._clock.now(), self.outgoing.files
         operation = Finish(
             fence=self._fence,
             outcome=outcome,
@@ -230,7 +235,7 @@ class TurnRun:
             drafts=tuple(self._held),
             usage=tuple(self._usage),
             side_usage=tuple(self._side_usage),
-            deliveries=self._answering.answer(self._turn, self._answer),
+            deliveries=self._answering.answer(self._turn, self._answer, files),
         )
         reach("finish.before")
         try:
@@ -245,7 +250,8 @@ class TurnRun:
         self._told_usage = len(operation.side_usage)
         reach("finish.stored")
         turn = self._tell(outcome, "")
-        return Ended(turn=turn, text=self._answer, usage=_sum([*self._side_usage, *self._usage]), version=self._version)
+        usage = _sum([*self._side_usage, *self._usage])
+        return Ended(turn=turn, text=self._answer, files=files, usage=usage, version=self._version)
 
     async def _close(self, outcome: str, reason: str) -> None:
         """End a turn that did not end by itself; what it had stored stays, one closing row says why.

@@ -11,6 +11,7 @@ from hermes_core.leases import holder_here
 from hermes_core.turns.default_agent import default_agent
 from hermes_core.turns.engine import TurnEngine, TurnRequest
 from hermes_core.turns.functions import FunctionAgent
+from hermes_core.turns.outgoing import OutgoingLimits
 from hermes_core.turns.sweeping import DeadTurnSweep
 from hermes_core.turns.waiting import LeaseTimes
 from hermes_hookspecs.errors import ConfigError
@@ -66,7 +67,7 @@ class TurnService:
     @cached_property
     def engine(self) -> TurnEngine:
         """Return the engine, with the times that are in force."""
-        turns = self._settings.turns
+        turns, outbox = self._settings.turns, self._settings.outbox
         return TurnEngine(
             store=self._store,
             clock=self._clock,
@@ -86,6 +87,7 @@ class TurnService:
             compression=self._settings.compression,
             files=self._files,
             approval_timeout_s=self._settings.agent.approval_timeout_s,
+            outgoing=OutgoingLimits(files=outbox.max_files, file_bytes=outbox.max_file_bytes),
         )
 
     def close(self) -> None:

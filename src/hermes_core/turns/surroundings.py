@@ -8,6 +8,7 @@ import attrs
 
 from hermes_core.context.documents import DocumentWords
 from hermes_core.context.opening import Opener
+from hermes_core.turns.outgoing import OutgoingLimits
 from hermes_core.turns.queue import LineageQueue
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Surroundings:
         cleanup_s: seconds for which an agent may clean up when its turn ends without it.
         recovery_attempts: retries of an interrupted turn. files: where the bytes of attachments are,
             ``None`` for nowhere. approval_timeout_s: seconds for which a request for approval is open.
+            outgoing: what files an answer may bring along.
     """
 
     store: Store
@@ -51,6 +53,7 @@ class Surroundings:
     recovery_attempts: int
     files: Callable[[], AttachmentStore | None] = lambda: None
     approval_timeout_s: float = 900.0
+    outgoing: OutgoingLimits = attrs.field(factory=OutgoingLimits)
     _runners: list[JobRunner] = attrs.field(factory=list, init=False)
 
     @property

@@ -14,6 +14,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from hermes_hookspecs.files import FileResult, OutgoingFile
     from hermes_hookspecs.jobs import Jobs
     from hermes_hookspecs.messages import Attachment, Message, ToolCall
     from hermes_hookspecs.ports.search import SearchAnswer
@@ -29,6 +30,7 @@ __all__ = [
     "Approvals",
     "AssistantStep",
     "History",
+    "Outgoing",
     "Patience",
     "Progress",
     "Steering",
@@ -56,13 +58,18 @@ class Progress:
 
 @attrs.frozen(kw_only=True)
 class AssistantStep:
-    """One assistant row. Without calls it is the answer so far; the last one is the answer of the turn."""
+    """One assistant row. Without calls it is the answer so far; the last one is the answer of the turn.
+
+    Attributes:
+        files: what the answer brings along, as :meth:`Outgoing.add` returned it in this turn.
+    """
 
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str | None = None
     finish_reason: str | None = None
     token_count: int | None = None
+    files: tuple[Attachment, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -72,6 +79,7 @@ class ToolResult:
     Attributes:
         outcome: one of :data:`~hermes_hookspecs.audit.CALL_OUTCOMES`, for the audit. duration_ms: of the call alone;
             ``None`` lets the time since the step be taken.
+        files: what the tool lets the answer bring along, as :meth:`Outgoing.add` returned it in this turn.
     """
 
     call_id: str
@@ -80,6 +88,7 @@ class ToolResult:
     token_count: int | None = None
     outcome: str = "answered"
     duration_ms: int | None = None
+    files: tuple[Attachment, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -153,6 +162,22 @@ class Approvals(Protocol):
         ...
 
 
+class Outgoing(Protocol):
+    """Takes files that the answer of the turn brings along.
+
+    A file is kept first and named by an event then; the row of that event is where it stands from then on, so that a
+    turn that is interrupted behind it, and tried again, brings it all the same, once. What no event names is not sent.
+    """
+
+    async def add(self, file: OutgoingFile) -> Attachment:
+        """Keep a file; return what an event names it by. The same name and bytes twice are one file.
+
+        :raises AttachmentRefused: it is too large, or the answer brings too many; the text says so to a model.
+        :raises StorageError: it could not be kept.
+        """
+        ...
+
+
 class Patience(Protocol):
     """How long a turn may give no sign of life before it is given up."""
 
@@ -176,6 +201,7 @@ class TurnContext:
             called; ``None`` where nobody can be. patience: of the turn. jobs: begins work that outlives the turn.
         tools: by name. commands: slash commands of this entrance, ``(name, summary)``.
         steering: to be asked behind each tool result; ``None`` for an agent that does not steer.
+        outgoing: takes files that the answer brings along; ``None`` where it can bring none.
     """
 
     turn: Turn
@@ -193,6 +219,7 @@ class TurnContext:
     approvals: Approvals | None = None
     patience: Patience | None = None
     jobs: Jobs | None = None
+    outgoing: Outgoing | None = None
 
 
 class Agent(Protocol):
@@ -238,6 +265,10 @@ class Tool(Protocol):
     parameters: Mapping[str, object]
     """JSON schema of the arguments."""
 
-    async def call(self, arguments: Mapping[str, object], turn: TurnContext) -> str:
-        """Return the result as text; an exception becomes a result that says so."""
+    async def call(self, arguments: Mapping[str, object], turn: TurnContext) -> str | FileResult:
+        """Return the result as text, or with files for the person; an exception becomes a result that says so.
+
+        Files go to the person with the answer of the turn: :func:`~hermes_hookspecs.toolbox.brought` sees to it for an
+        agent that runs tools without a :class:`~hermes_hookspecs.toolbox.Toolbox`.
+        """
         ...

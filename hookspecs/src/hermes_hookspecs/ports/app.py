@@ -114,7 +114,8 @@ class TurnResult:
     """How a turn ended.
 
     Attributes:
-        text: the answer, ``""`` where there is none. entry: the session it went into.
+        text: the answer, ``""`` where there is none. files: what it brings along, by :attr:`App.attachments`.
+        entry: the session it went into.
         waited_s: seconds between acceptance and begin.
     """
 
@@ -123,6 +124,7 @@ class TurnResult:
     entry: SessionEntry
     usage: Usage | None
     waited_s: float
+    files: tuple[Attachment, ...] = ()
 
 
 class App(Searching, Contexts, HasConversations, HasDesks, HasGateway, HasOversight, Protocol):

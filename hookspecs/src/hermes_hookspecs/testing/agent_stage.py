@@ -24,7 +24,7 @@ from hermes_hookspecs.turns import ACTIVE, Turn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from hermes_hookspecs.ports.agent import Agent, AgentEvent, Approvals, Patience, Steering, Tool
+    from hermes_hookspecs.ports.agent import Agent, AgentEvent, Approvals, Outgoing, Patience, Steering, Tool
     from hermes_hookspecs.turns import Usage
 
 __all__ = [
@@ -150,6 +150,7 @@ def turn_of(
     steering: Steering | None = None,
     approvals: Approvals | None = None,
     patience: Patience | None = None,
+    outgoing: Outgoing | None = None,
 ) -> TurnContext:
     """Return a turn in which somebody says ``text`` behind the rows ``before``."""
     source = SessionSource(platform="feishu", chat_id="oc_1", user_id="ou_1")
@@ -184,6 +185,7 @@ def turn_of(
         steering=steering,
         approvals=approvals,
         patience=patience,
+        outgoing=outgoing,
     )
 
 

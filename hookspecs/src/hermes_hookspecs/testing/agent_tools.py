@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from hermes_hookspecs.files import FileResult, OutgoingFile
 from hermes_hookspecs.ports.agent import AssistantStep, ToolResult
 from hermes_hookspecs.testing import agent_stage
 from hermes_hookspecs.testing.agent_order import faults_of_turn
 from hermes_hookspecs.testing.agent_stage import Asks, Says, StandingTool, perform, turn_of
-from hermes_hookspecs.testing.agents import FakeTool
+from hermes_hookspecs.testing.agents import FakeOutgoing, FakeTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,6 +84,17 @@ class AgentToolLaws:
         assert {result.name: result.content for result in played.results} == {"look": "wet", "send": "sent"}
         assert (look.calls, send.calls) == ([{}], [{"to": "me"}])
         _assert_sent(tools_stage, "wet", "sent")
+
+    def test_files_of_a_tool_are_named_by_its_result(self, tools_stage: AgentStage) -> None:
+        draw = FakeTool("draw", FileResult(files=(OutgoingFile(name="chart.png", data=b"PNG"),), text="drawn"))
+        agent, outgoing = tools_stage.agent(Asks((("draw", "{}", "c1"),)), _DONE), FakeOutgoing()
+
+        played = asyncio.run(perform(agent, turn_of("go", tools=(draw,), outgoing=outgoing)))
+
+        assert [(file.name, file.data) for file in outgoing.added] == [("chart.png", b"PNG")]
+        assert [[file.name for file in result.files] for result in played.results] == [["chart.png"]]
+        assert "drawn" in played.results[0].content
+        assert played.answer == "Done."
 
     @pytest.mark.parametrize(
         "asked", [("dream", "{}", "c1"), ("look", "no JSON", "c1"), ("look", "[]", "c1"), ("broken", "{}", "c1")]

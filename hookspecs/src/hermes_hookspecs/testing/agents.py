@@ -10,26 +10,33 @@ An agent runs one script in every turn. ``ScriptedAgent(...).then(...)`` gives t
 
 from __future__ import annotations
 
+from hashlib import sha256
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
-from hermes_hookspecs.messages import USER, ToolCall
+from hermes_hookspecs.errors import AttachmentRefused
+from hermes_hookspecs.files import FileResult
+from hermes_hookspecs.messages import USER, Attachment, ToolCall
 from hermes_hookspecs.ports.agent import AssistantStep, Progress, TextDelta, ToolResult, UsageReport
+from hermes_hookspecs.toolbox import brought
 from hermes_hookspecs.turns import Usage
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
     from collections.abc import AsyncIterator, Callable, Mapping
 
+    from hermes_hookspecs.files import OutgoingFile
     from hermes_hookspecs.ports.agent import AgentEvent, TurnContext
 
     Step = Callable[["TurnContext"], AsyncIterator[AgentEvent]]
 
 __all__ = [
+    "FakeOutgoing",
     "FakeTool",
     "Gate",
     "ScriptedAgent",
     "ask_for",
+    "bring",
     "call",
     "count",
     "echo",
@@ -133,7 +140,7 @@ class FakeTool:
     def __init__(
         self,
         name: str,
-        answer: str | Callable[[Mapping[str, object]], str] = "42",
+        answer: str | FileResult | Callable[[Mapping[str, object]], str] = "42",
         *,
         effect: str = "read",
         description: str = "",
@@ -146,10 +153,29 @@ class FakeTool:
         """Arguments of each call, in order."""
         self._answer = answer
 
-    async def call(self, arguments: Mapping[str, object], turn: TurnContext) -> str:
+    async def call(self, arguments: Mapping[str, object], turn: TurnContext) -> str | FileResult:
         """Return the answer."""
         self.calls.append(dict(arguments))
-        return self._answer if isinstance(self._answer, str) else self._answer(arguments)
+        return self._answer if isinstance(self._answer, str | FileResult) else self._answer(arguments)
+
+
+class FakeOutgoing:
+    """A :class:`~hermes_hookspecs.ports.agent.Outgoing` that keeps nothing. ``added``: what it was given, in order.
+
+    :param refuse: names of files that are not taken.
+    """
+
+    def __init__(self, *refuse: str) -> None:
+        self.added: list[OutgoingFile] = []
+        self._refuse = refuse
+
+    async def add(self, file: OutgoingFile) -> Attachment:
+        """Return what an event names the file by."""
+        if file.name in self._refuse:
+            raise AttachmentRefused(f"{file.name} was not taken: it is too large")
+        self.added.append(file)
+        number = sha256(file.data).hexdigest()
+        return Attachment(kind=file.kind, name=file.name, media_type=file.media_type, size=file.size, sha256=number)
 
 
 # --- steps -----------------------------------------------------------------------------------------------------
@@ -224,7 +250,21 @@ def call(name: str, call_id: str, arguments: str = "{}", *, result: str = "42", 
         asked = ToolCall(id=call_id, name=name, arguments=arguments, effect=effect if tool is None else tool.effect)
         yield AssistantStep(tool_calls=(asked,), finish_reason="tool_calls")
         answer = result if tool is None else await tool.call(loads(arguments), turn)
-        yield ToolResult(call_id=call_id, name=name, content=answer)
+        if isinstance(answer, FileResult):
+            along = await brought(answer, turn)
+            yield ToolResult(call_id=call_id, name=name, content=along.text, files=along.files)
+        else:
+            yield ToolResult(call_id=call_id, name=name, content=answer)
+
+    return step
+
+
+def bring(*files: OutgoingFile, content: str = "") -> Step:
+    """Return a step that answers with files."""
+
+    async def step(turn: TurnContext) -> AsyncIterator[AgentEvent]:
+        along = await brought(FileResult(files=files), turn)
+        yield AssistantStep(content=content, files=along.files, finish_reason="stop")
 
     return step
 

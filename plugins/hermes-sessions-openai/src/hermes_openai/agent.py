@@ -76,12 +76,12 @@ class OpenAIAgent:
 
     @cached_property
     def own_tools(self) -> tuple[Tool, ...]:
-        """Tools that come with it: the search of earlier conversations, unless the settings forbid it."""
-        if not self._config.session_search:
-            return ()
+        """Tools that come with it: the search of earlier conversations, files; unless the settings forbid them."""
+        from hermes_hookspecs.send_file import send_file
         from hermes_hookspecs.session_search import session_search
 
-        return (session_search,)
+        offered = ((self._config.session_search, session_search), (self._config.send_files, send_file))
+        return tuple(tool for wanted, tool in offered if wanted)
 
     @cached_property
     def endpoint(self) -> Endpoint:

@@ -66,6 +66,7 @@ class OpenAIConfig:
         tool_timeout_s: seconds that a tool may take which names no limit of its own.
         stream: whether answers are asked for in pieces.
         session_search: whether the model may search earlier conversations.
+        send_files: whether the model may send files that it writes.
         context_tokens: what the model can read; 0 where nobody knows: then the first refusal tells.
         inputs: what of this turn's attachments the model takes as it is: ``image``, ``audio``, ``document``; the rest
             stands as text. input_bytes: most bytes of one that is sent so.
@@ -97,6 +98,7 @@ class OpenAIConfig:
     tool_timeout_s: float = 300.0
     stream: bool = True
     session_search: bool = True
+    send_files: bool = True
     context_tokens: int = 0
     inputs: tuple[str, ...] = ()
     input_bytes: int = 20_000_000
@@ -158,7 +160,7 @@ _TEXTS = (
     *("model", "base_url", "key_env", "key_file", "organisation", "project", "reasoning_field"),
     *("image_model", "transcription_model", "summary_model", "title_model"),
 )
-_SWITCHES = ("stream", "session_search", "summaries", "titles")
+_SWITCHES = ("stream", "session_search", "send_files", "summaries", "titles")
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "temperature": (0, 2, False),
