@@ -12,12 +12,14 @@ from hermes_hookspecs.sockets import why_not
 from hermes_webhook.book import Book
 from hermes_webhook.callbacks import post, session
 from hermes_webhook.door import Door
+from hermes_webhook.shelf import Shelf
 from hermes_webhook.waiting import Waiting
 
 if TYPE_CHECKING:
     import aiohttp
 
     from hermes_hookspecs.ports.platform import AccountSetup, DeliveryPart, Inlet, SendResult
+    from hermes_hookspecs.state import StateUpdate
     from hermes_webhook.config import AccountConfig, WebhookConfig
     from hermes_webhook.listeners import Listeners
 
@@ -48,6 +50,7 @@ class WebhookAdapter:
         self._listeners = listeners
         keep_ms = int(config.keep_hours * 3_600_000)
         self._book = Book(platform, account.alias, setup.state, setup.clock, keep_ms=keep_ms)
+        self._shelf = Shelf(setup.folder / "files", setup.clock, keep_ms=keep_ms)
         self._waiting: Waiting | None = None
         self._client: aiohttp.ClientSession | None = None
 
@@ -69,9 +72,11 @@ class WebhookAdapter:
             secret=self._secret,
             inlet=inlet,
             book=self._book,
+            shelf=self._shelf,
             waiting=waiting,
             clock=self._clock,
         )
+        await asyncio.to_thread(self._shelf.sweep)
         async with session(self._config.callback_timeout_s) as client:
             self._client = client
             try:
@@ -123,7 +128,12 @@ class WebhookAdapter:
         return noted.callback_url
 
     async def _keep(self, part: DeliveryPart) -> Sent:
-        update = await asyncio.to_thread(self._book.keep, part)
+        update = await asyncio.to_thread(self._kept, part)
         if self._waiting is not None:
             self._waiting.stir(part.target.chat_id or "", part.target.thread_id or "")
         return Sent(platform_message_id=part.key, state=(update,))
+
+    def _kept(self, part: DeliveryPart) -> StateUpdate:
+        """Return what makes a part appear; the bytes of its file can be fetched before that. Blocks."""
+        number = "" if part.media is None else self._shelf.put(part.media.data)
+        return self._book.keep(part, number)

@@ -16,9 +16,10 @@ from hermes_hookspecs.encoding import encode_text
 from hermes_hookspecs.state import StateUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.files import OutgoingFile
     from hermes_hookspecs.ports.platform import DeliveryPart, StateReader
     from hermes_webhook.incoming import Incoming
 
@@ -42,6 +43,7 @@ class Answer:
     Attributes:
         order: what readers go on behind. reply_to: the message it answers, the newest of those that it does; ``""`` for
             what nobody asked for. user_id: who asked. about: order of that message, 0 where it is not known.
+        file: ``name``, ``media_type``, ``size`` and ``sha256`` of the file that the part is.
     """
 
     order: int
@@ -51,6 +53,7 @@ class Answer:
     about: int = 0
     part: int = 1
     parts: int = 1
+    file: Mapping[str, object] | None = None
 
     def answers(self, message: Noted) -> bool:
         """Return whether this ends an answer to a message.
@@ -97,8 +100,11 @@ class Book:
 
     # --- answers
 
-    def keep(self, part: DeliveryPart) -> StateUpdate:
-        """Return what makes a part of an answer appear. The same part again has the place that it had."""
+    def keep(self, part: DeliveryPart, sha256: str = "") -> StateUpdate:
+        """Return what makes a part of an answer appear. The same part again has the place that it had.
+
+        :param sha256: under which the bytes of its file can be fetched.
+        """
         target = part.target
         chat_id, reply_to = target.chat_id or "", target.message_id or ""
         key = self._conversation(chat_id, target.thread_id or "") + encode_text(part.key)
@@ -106,12 +112,13 @@ class Book:
         message = self.message(chat_id, reply_to) if reply_to else None
         answer = Answer(
             order=self._next() if before is None else int(json.loads(before.value)["order"]),
-            text=part.text,
+            text="" if part.media else part.text,
             reply_to=reply_to,
             user_id=target.user_id or "",
             about=0 if message is None else message.order,
             part=part.index + 1,
             parts=part.count,
+            file=None if part.media is None else _told(part.media, sha256),
         )
         return self._update(key, attrs.asdict(answer), target.participant)
 
@@ -147,3 +154,7 @@ class Book:
             person=person,
             expires_at=self._clock.now() + self._keep_ms,
         )
+
+
+def _told(file: OutgoingFile, sha256: str) -> dict[str, object]:
+    return {"name": file.name, "media_type": file.media_type, "size": file.size, "sha256": sha256}

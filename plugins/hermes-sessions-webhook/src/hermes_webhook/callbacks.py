@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from base64 import b64encode
+from hashlib import sha256
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -33,7 +37,7 @@ async def post(client: aiohttp.ClientSession, url: str, part: DeliveryPart, *, s
 
     :raises RetryLater: it did not work, and may another time. :raises Rejected: it never will.
     """
-    body = _body(part)
+    body = _body(part) if part.media is None else await asyncio.to_thread(_body, part)
     headers = headers_of(secret, body, clock.now())
     headers |= {
         "Content-Type": "application/json",
@@ -41,7 +45,7 @@ async def post(client: aiohttp.ClientSession, url: str, part: DeliveryPart, *, s
         "User-Agent": "hermes-sessions-webhook",
     }
     try:
-        async with client.post(url, data=body, headers=headers, allow_redirects=False) as response:
+        async with client.post(url, data=BytesIO(body), headers=headers, allow_redirects=False) as response:
             reply = await response.content.read(_LONGEST_REPLY)
             status, retry_after = response.status, response.headers.get("Retry-After", "")
     except aiohttp.ClientConnectorError as error:
@@ -59,17 +63,26 @@ async def post(client: aiohttp.ClientSession, url: str, part: DeliveryPart, *, s
 
 def _body(part: DeliveryPart) -> bytes:
     target = part.target
-    said = {
+    said: dict[str, object] = {
         "type": "answer",
         "key": part.key,
         "account": target.account_id,
         "chat_id": target.chat_id,
         "thread_id": target.thread_id,
         "reply_to": target.message_id,
-        "text": part.text,
+        "text": "" if part.media else part.text,
         "part": part.index + 1,
         "parts": part.count,
     }
+    if part.media is not None:
+        file = part.media
+        said["file"] = {
+            "name": file.name,
+            "media_type": file.media_type,
+            "size": file.size,
+            "sha256": sha256(file.data).hexdigest(),
+            "data": b64encode(file.data).decode("ascii"),
+        }
     return json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
 
 

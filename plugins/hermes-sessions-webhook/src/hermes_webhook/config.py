@@ -56,7 +56,7 @@ class WebhookConfig:
         window_s: how far the timestamp of a signature may be from our clock, either way.
         keep_hours: how long answers can be fetched, and messages asked for.
         max_wait_s: longest wait of one request for an answer. max_waiting: such requests of one account at a time.
-        max_length: characters of one part of an answer.
+        max_length: characters of one part of an answer. max_file_kib: of a file that goes along, 0 for none.
         callback_timeout_s: for one callback.
         webhook, api_server: the accounts, ``default`` first.
     """
@@ -69,6 +69,7 @@ class WebhookConfig:
     max_wait_s: float = 60.0
     max_waiting: int = 200
     max_length: int = 16_000
+    max_file_kib: int = 8192
     callback_timeout_s: float = 20.0
     webhook: tuple[AccountConfig, ...] = ()
     api_server: tuple[AccountConfig, ...] = ()
@@ -106,6 +107,7 @@ _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "max_wait_s": (0, 600, False),
     "max_waiting": (1, 100_000, True),
     "max_length": (100, 1_000_000, True),
+    "max_file_kib": (0, 1_048_576, True),
     "callback_timeout_s": (0.1, 600, False),
 }
 """Lowest and highest value, and whether it is a whole number."""

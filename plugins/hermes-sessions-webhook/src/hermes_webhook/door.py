@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hermes_webhook.book import Book
     from hermes_webhook.config import AccountConfig, WebhookConfig
     from hermes_webhook.incoming import Incoming
+    from hermes_webhook.shelf import Shelf
     from hermes_webhook.waiting import Waiting
 
 __all__ = ["Door"]
@@ -49,6 +50,7 @@ class Door:
         secret: str,
         inlet: Inlet,
         book: Book,
+        shelf: Shelf,
         waiting: Waiting,
         clock: Clock,
     ) -> None:
@@ -60,7 +62,7 @@ class Door:
         self._book = book
         self._clock = clock
         self._waiting = waiting
-        self._reading = Reading(book, waiting, config)
+        self._reading = Reading(book, shelf, waiting, config)
         self._taking: set[asyncio.Task[web.Response]] = set()
         self._refused: Counter[str] = Counter()
         self._telling: asyncio.TimerHandle | None = None

@@ -34,7 +34,12 @@ class WebhookPlatform:
     ) -> None:
         self.name = name
         self.abilities = PlatformAbilities(
-            threads=True, idempotent_send=True, admits=True, max_length=config.max_length, formats=("text",)
+            threads=True,
+            idempotent_send=True,
+            admits=True,
+            max_length=config.max_length,
+            max_file_bytes=config.max_file_kib * 1024,
+            formats=("text",),
         )
         self._accounts = {account.alias: account for account in accounts}
         self._config = config

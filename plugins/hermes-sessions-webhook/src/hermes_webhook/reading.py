@@ -1,4 +1,4 @@
-"""Fetching answers: of one message, of a conversation, or as they come (server-sent events)."""
+"""Fetching answers: of one message, of a conversation, or as they come (server-sent events); and their files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from hermes_webhook.book import Answer, Book, Noted
     from hermes_webhook.config import WebhookConfig
+    from hermes_webhook.shelf import Shelf
     from hermes_webhook.waiting import Waiting
 
 __all__ = ["Reading"]
@@ -29,8 +30,9 @@ _MOST_DIGITS = 18
 class Reading:
     """Answers the GETs of one account. For one event loop."""
 
-    def __init__(self, book: Book, waiting: Waiting, config: WebhookConfig) -> None:
+    def __init__(self, book: Book, shelf: Shelf, waiting: Waiting, config: WebhookConfig) -> None:
         self._book = book
+        self._shelf = shelf
         self._waiting = waiting
         self._config = config
 
@@ -48,9 +50,19 @@ class Reading:
                 case ["chats", chat, "events"]:
                     last = request.headers.get("Last-Event-ID", "")
                     return await self._stream(request, chat, asked | ({"after": last} if last else {}))
+                case ["files", number]:
+                    return await self._file(number)
         except ValueError as error:
             return said(400, error=str(error))
         return said(404, error="there is nothing at this address")
+
+    async def _file(self, number: str) -> web.Response:
+        """Give the bytes of a file, as bytes: what they are an answer says, and no browser shall guess."""
+        data = await asyncio.to_thread(self._shelf.get, number)
+        if data is None:
+            return said(404, error="there is no such file, or it was too long ago")
+        headers = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosniff"}
+        return web.Response(body=data, content_type="application/octet-stream", headers=headers)
 
     async def _message(self, chat: str, message: str, asked: Mapping[str, str]) -> web.Response:
         noted = await asyncio.to_thread(self._book.message, chat, message)
@@ -129,6 +141,7 @@ def _shown(answer: Answer, chat: str, thread: str) -> dict[str, object]:
         "text": answer.text,
         "part": answer.part,
         "parts": answer.parts,
+        "file": None if answer.file is None else {**answer.file, "path": f"/files/{answer.file['sha256']}"},
     }
 
 

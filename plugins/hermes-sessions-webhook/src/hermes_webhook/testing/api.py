@@ -75,6 +75,8 @@ class FakeApi(FakeEntrance):
                     chat_id=one["chat_id"],
                     thread_id=one["thread_id"],
                     text=one["text"],
+                    file=await self.fetch(one["file"]["path"], account_id) if one["file"] else None,
+                    file_name=one["file"]["name"] if one["file"] else "",
                 ),
             )
             for one in answers

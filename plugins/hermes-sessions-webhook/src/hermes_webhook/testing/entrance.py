@@ -83,6 +83,13 @@ class FakeEntrance:
         async with self.caller.client.get(url, headers=headers) as response:
             return response.status, json.loads(await response.read())
 
+    async def fetch(self, path: str, account_id: str = "default") -> bytes:
+        """Return the bytes of a file of an answer."""
+        url = URL(self.url(account_id).removesuffix("/messages") + path, encoded=True)
+        async with self.caller.client.get(url, headers=self.headers(account_id, path.encode())) as response:
+            response.raise_for_status()
+            return await response.read()
+
     # --- people
 
     async def say(

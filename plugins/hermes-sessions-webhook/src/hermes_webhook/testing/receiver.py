@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64decode
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -89,12 +90,14 @@ class Receiver:
                 thread_id=None if body["thread_id"] is None else str(body["thread_id"]),
                 text=str(body["text"]),
                 key=str(body["key"]),
+                file=_bytes_of(body.get("file")),
+                file_name=_name_of(body.get("file")),
             )
             for body in self.bodies
         ]
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        body = await request.read()
+        body = b"".join([piece async for piece in request.content.iter_any()])
         await self._thawed.wait()
         said = json.loads(body)
         self._check(request, body, str(said["account"]), str(said["key"]))
@@ -121,3 +124,11 @@ class Receiver:
             self.faults.append(fault)
         if request.headers.get("Idempotency-Key") != key:
             self.faults.append("the header Idempotency-Key is not the key of the body")
+
+
+def _bytes_of(file: object) -> bytes | None:
+    return b64decode(str(file["data"]), validate=True) if isinstance(file, dict) else None
+
+
+def _name_of(file: object) -> str:
+    return str(file["name"]) if isinstance(file, dict) else ""
