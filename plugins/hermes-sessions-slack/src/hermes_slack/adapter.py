@@ -24,6 +24,7 @@ from hermes_slack.responses import ResponseBook
 from hermes_slack.socketmode import SocketMode
 from hermes_slack.streaming import Streaming
 from hermes_slack.threads import ThreadBook
+from hermes_slack.uploads import Uploads
 from hermes_slack.wire import text
 from hermes_slack.workspaces import Workspace, introduce
 
@@ -72,6 +73,7 @@ class SlackAdapter:
         self._responses = ResponseBook(setup.account_id, setup.state, setup.clock, config)
         self._people = People(setup.clock, asks=config.names)
         self._streaming = Streaming()
+        self._uploads = Uploads(config)
         self._workspaces: Mapping[str, Workspace] = {}
         self._introducing = asyncio.Lock()
         self._shows_status = config.assistant_status
@@ -163,6 +165,11 @@ class SlackAdapter:
     async def send(self, part: DeliveryPart) -> SendResult:
         """Post one message; a draft, in a thread where Slack takes streams, as one that grows."""
         workspace, channel = await self._address(part.target)
+        if part.media is not None:
+            ts = await self._uploads.share(
+                part, part.media, self._open(), workspace, channel=channel, thread=_thread_of(part.target)
+            )
+            return self._sent(part.target, ts)
         try:
             begun = await self._begun(part, workspace, channel)
             return begun or self._sent(part.target, await self._post(part, workspace, channel))
@@ -203,7 +210,7 @@ class SlackAdapter:
             raise RetryLater("chat.postMessage does not say which message it made", maybe_sent=True)
         return ts
 
-    def _sent(self, target: SessionSource, ts: str) -> Sent:
+    def _sent(self, target: SessionSource, ts: str | None) -> Sent:
         begins = None if target.thread_id else _thread_of(target)
         return Sent(platform_message_id=ts, opened_thread_id=begins, state=self._threads.wrote(target))
 
@@ -247,7 +254,12 @@ class SlackAdapter:
     async def find_sent(self, part: DeliveryPart) -> Sent | None:
         """Look for a message that may have been posted, by the key in its metadata."""
         workspace, channel = await self._address(part.target)
-        ts = await find_posted(part, workspace, channel, now=self._setup.clock.now())
+        now = self._setup.clock.now()
+        if part.media is None:
+            ts = await find_posted(part, workspace, channel, now=now)
+        else:
+            thread = _thread_of(part.target)
+            ts = await self._uploads.find(part, part.media, workspace, channel=channel, thread=thread, now=now)
         return None if ts is None else self._sent(part.target, ts)
 
     # --- beside

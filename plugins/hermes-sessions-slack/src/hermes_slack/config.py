@@ -50,6 +50,7 @@ class SlackConfig:
         assistant_status: show that an answer is being written, in threads. assistant_streams: let it grow there as
             Slack's own streams do, where the app may; else by edits.
         chunk_characters: of one message. posts_per_minute: to one channel. max_media_bytes: of what comes.
+        max_file_bytes: of a file that goes out, 0 for none; it has to be uploaded within 40 s.
         ping_s: between two pings on the socket; silence_s: after which it is given up.
         leave_s: longest wait, when leaving, for the batch in hand. most_waiting: events in memory behind which none is
             taken any more: Slack brings them again.
@@ -73,6 +74,7 @@ class SlackConfig:
     chunk_characters: int = 3500
     posts_per_minute: int = 60
     max_media_bytes: int = 100 * 1024 * 1024
+    max_file_bytes: int = 100 * 1024 * 1024
     ping_s: float = 10.0
     silence_s: float = 30.0
     leave_s: float = 15.0
@@ -122,6 +124,7 @@ _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "chunk_characters": (100, 8000, True),
     "posts_per_minute": (1, 1000, True),
     "max_media_bytes": (1, 2**32, True),
+    "max_file_bytes": (0, 2**30, True),
     "ping_s": (0.05, 300, False),
     "silence_s": (0.1, 900, False),
     "leave_s": (0, 120, False),

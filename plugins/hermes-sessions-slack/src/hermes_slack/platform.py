@@ -31,6 +31,7 @@ class SlackPlatform:
             edits=True,
             typing=config.assistant_status or config.assistant_streams,
             media=True,
+            max_file_bytes=config.max_file_bytes,
             max_length=config.chunk_characters,
             parts_per_minute=config.posts_per_minute,
         )

@@ -220,6 +220,8 @@ class FakeSlack:
                 thread_id=post.thread_ts,
                 key=text(mapping(post.metadata or {}, "event_payload"), "id") or None,
                 edits=post.edits + post.appended,
+                file=post.files[0].data if post.files else None,
+                file_name=post.files[0].title if post.files else "",
             )
             for post in self.server.posts
             if post.token in accounts

@@ -26,6 +26,7 @@ from aiohttp import web
 from hermes_slack.signing import signature_of
 from hermes_slack.testing.responding import answered
 from hermes_slack.testing.state import App, Envelope, Installation, ResponseUrl
+from hermes_slack.testing.uploads import FakeUploads
 from hermes_slack.testing.webapi import WebApi
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class FakeSlackServer:
 
     Attributes:
         apps: by id. posts: every message of every channel, oldest first. statuses: what was shown in threads.
-        files: bytes by id. calls: names of the methods that were called. faults: what no client may do.
+        files: bytes by id. uploads: what apps brought. calls: names of the methods that were called.
+        faults: what no client may do.
         answers: how the next posts and edits are answered: ``ok``, ``ratelimited``, ``broken`` (HTTP 500), ``arrived``
             (posted, then HTTP 500), ``cut`` (posted, then the connection is cut), ``dropped`` (cut before), or a code.
         failures: method → codes with which its next calls are refused, and ``response_url``, or a word of ``answers``.
@@ -54,6 +56,7 @@ class FakeSlackServer:
         self.posts: list[Post] = []
         self.statuses: list[tuple[str, str, str]] = []
         self.files: dict[str, bytes] = {}
+        self.uploads = FakeUploads(self.number)
         self.calls: list[str] = []
         self.faults: list[str] = []
         self.answers: deque[str] = deque()
@@ -91,6 +94,7 @@ class FakeSlackServer:
         app.router.add_get("/link", self._link)
         app.router.add_get("/files/{id}", self._file)
         app.router.add_post("/response/{number}", self._respond)
+        app.router.add_post("/upload/{id}", self.uploads.receive)
         self._runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)

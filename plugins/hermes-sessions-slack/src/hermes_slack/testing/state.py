@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
+    from hermes_slack.testing.uploads import Upload
+
 __all__ = ["App", "Envelope", "Installation", "Post", "ResponseUrl"]
 
 
@@ -80,6 +82,7 @@ class Post:
     streaming: bool = False
     appended: int = 0
     recipient: tuple[str, str] | None = None
+    files: tuple[Upload, ...] = ()
 
     def shown(self, *, metadata: bool) -> dict[str, object]:
         """Return it as the Web API does."""
@@ -90,6 +93,8 @@ class Post:
             found["thread_ts"] = self.thread_ts
         if metadata and self.metadata:
             found["metadata"] = dict(self.metadata)
+        if self.files:
+            found["files"] = [file.shown() for file in self.files]
         return found
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["WebApi"]
 
 _MOST_CHARACTERS = 40_000
-_WRITES = ("chat.postMessage", "chat.update")
+_WRITES = ("chat.postMessage", "chat.update", "files.completeUploadExternal")
 
 
 class WebApi:
@@ -75,6 +75,8 @@ class WebApi:
             "conversations.history": self._history,
             "conversations.replies": self._replies,
             "files.info": self._file_info,
+            "files.getUploadURLExternal": self._upload_url,
+            "files.completeUploadExternal": self._share,
             "assistant.threads.setStatus": self._status,
             "chat.startStream": streams.start,
             "chat.appendStream": streams.append,
@@ -238,6 +240,33 @@ class WebApi:
         if found not in self._server.files:
             raise Refusal("file_not_found")
         return {"file": {"id": found, "url_private_download": f"{self._server.url}/files/{found}"}}
+
+    def _upload_url(self, _app: App, _here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        ticket = self._server.uploads.ticket(self._server.url, arguments)
+        if isinstance(ticket, str):
+            raise Refusal(ticket)
+        return ticket
+
+    def _share(self, app: App, here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        found = self._server.uploads.complete(arguments)
+        if isinstance(found, str):
+            raise Refusal(found)
+        channel, thread = str(arguments.get("channel_id", "")), arguments.get("thread_ts")
+        post = Post(
+            channel=channel,
+            ts=self._server.ts(),
+            text="",
+            user=here.user_id,
+            token=here.token,
+            bot_id=here.bot_id,
+            thread_ts=str(thread) if thread else None,
+            files=tuple(found),
+        )
+        self._server.posts.append(post)
+        if self._server.echoes and app.sockets:
+            echo = post.shown(metadata=False) | {"channel": channel, "app_id": app.app_id, "subtype": "file_share"}
+            self._server.deliver(app, callback(app, here, echo, self._server.number("Ev")))
+        return {"files": [upload.shown() for upload in found]}  # where it stands is known a little later
 
     def _status(self, _app: App, _here: Installation, arguments: Mapping[str, object]) -> Mapping[str, object]:
         values = [str(arguments.get(key, "")) for key in ("channel_id", "thread_ts", "status")]
