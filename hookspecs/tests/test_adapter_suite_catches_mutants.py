@@ -284,7 +284,7 @@ class CutsFiles(LineAdapter):
 class ForgetsTheSuffix(LineAdapter):
     def _file(self, part):
         file = super()._file(part)
-        return file and ["file", file[1]]
+        return file and ["file" if part.media.kind != "image" else file[0], file[1]]
 
 
 class FilesToTheChat(LineAdapter):

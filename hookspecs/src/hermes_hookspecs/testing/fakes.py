@@ -42,7 +42,7 @@ class FakeSent:
     """One message as people in the chat see it. ``text`` is the newest one, where it was edited.
 
     Attributes:
-        file: bytes of the file that it is, ``None`` for a text. file_name: as people see it.
+        file: bytes of the file that it is, ``None`` for a text. file_name: as people see it; pictures may have none.
     """
 
     message_id: str

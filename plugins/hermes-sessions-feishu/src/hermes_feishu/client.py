@@ -14,7 +14,7 @@ from hermes_feishu.tokens import TokenCache
 from hermes_hookspecs.errors import Rejected, RetryLater
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from hermes_feishu.config import AccountConfig
     from hermes_feishu.credentials import Credentials
@@ -24,6 +24,8 @@ __all__ = ["FeishuClient", "mapping_of", "text_of"]
 
 _MOST_ANSWER_BYTES = 32 * 1024 * 1024
 _PIECE = 1 << 16
+_UPLOAD_S = 40.0
+"""Seconds in which a file has to be uploaded."""
 _RESET = "x-ogw-ratelimit-reset"
 
 
@@ -34,6 +36,7 @@ class FeishuClient:
         self._config = config
         self._credentials = credentials
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, connect=timeout_s)
+        self._uploading = aiohttp.ClientTimeout(total=max(timeout_s, _UPLOAD_S), connect=timeout_s)
         self._reading = aiohttp.ClientTimeout(total=None, connect=timeout_s, sock_read=timeout_s)
         self._tokens = TokenCache(self._fetch_token, clock)
         self._session: aiohttp.ClientSession | None = None
@@ -64,19 +67,27 @@ class FeishuClient:
     # --- requests
 
     async def ask(
-        self, what: str, method: str, path: str, *, body: object = None, params: Mapping[str, str] | None = None
+        self,
+        what: str,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: Mapping[str, str] | None = None,
+        form: Callable[[], aiohttp.FormData] | None = None,
     ) -> Answer:
         """Ask with a token, which is fetched anew once where it is refused; return the answer, good or not.
 
-        :param what: that is tried, for errors, as in *sending*.
+        :param what: that is tried, for errors, as in *sending*. form: makes what is uploaded instead of a body.
         :raises RetryLater: there was no answer, or the platform is not well. :raises AuthFailed: the credentials are
             refused.
         """
         token = await self._tokens.token()
-        answer = await self._ask(what, method, path, body=body, params=params, token=token)
+        answer = await self._ask(what, method, path, body=body, params=params, form=form, token=token)
         if answer.code in TOKEN_CODES:
             self._tokens.drop(token)
-            answer = await self._ask(what, method, path, body=body, params=params, token=await self._tokens.token())
+            token = await self._tokens.token()
+            answer = await self._ask(what, method, path, body=body, params=params, form=form, token=token)
         if answer.status >= 500 and not answer.is_good:
             raise error_of(answer, what)
         return answer
@@ -137,19 +148,21 @@ class FeishuClient:
         *,
         body: object = None,
         params: Mapping[str, str] | None = None,
+        form: Callable[[], aiohttp.FormData] | None = None,
         token: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        content_type = {} if form is not None else {"Content-Type": "application/json; charset=utf-8"}
         async with self.session() as session:
             try:
                 async with session.request(
                     method,
                     self._config.domain + path,
-                    data=data,
+                    data=data if form is None else form(),
                     params=params,
-                    headers=_with(token) | {"Content-Type": "application/json; charset=utf-8"} | dict(headers or {}),
-                    timeout=self._timeout,
+                    headers=_with(token) | content_type | dict(headers or {}),
+                    timeout=self._timeout if form is None else self._uploading,
                     proxy=self.proxy,
                     allow_redirects=False,
                 ) as response:

@@ -21,6 +21,7 @@ __all__ = [
     "GONE",
     "NOT_EDITABLE_SO",
     "NO_CODE",
+    "SCOPE_CODES",
     "TOKEN_CODES",
     "TOO_LONG",
     "Answer",
@@ -41,7 +42,7 @@ NOT_EDITABLE_SO = frozenset({230001, 230054})
 """The message is of a type that is edited in another way."""
 
 _RATE = frozenset({99991400, 230020, 11232})
-_SCOPE = frozenset({99991672, 99991676, 99991679})
+SCOPE_CODES = frozenset({99991672, 99991676, 99991679})
 _RETRY = frozenset({1, 1000040343})
 _REFUSED: Mapping[int, str] = {
     **dict.fromkeys((403, 514, 10003, 10012, 10014, 10015, 1000040344), "check app_id and the app secret"),
@@ -96,7 +97,7 @@ def error_of(answer: Answer, what: str) -> PlatformError:
         return RetryLater(text, maybe_sent=True)
     if answer.code == NO_CODE and answer.status not in (401, 403):
         return RetryLater(f"{what}: who answered ({answer.status}) is not the platform", maybe_sent=True)
-    if answer.code in _SCOPE:
+    if answer.code in SCOPE_CODES:
         scopes = ", ".join(dict.fromkeys(_SCOPES.findall(answer.message))) or "see the message"
         return AuthFailed(f"{what} needs a permission that the app does not have ({scopes}): add it, publish a version")
     if answer.code in _REFUSED or answer.status == 401:

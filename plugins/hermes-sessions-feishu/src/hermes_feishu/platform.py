@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FeishuPlatform"]
 
+_MOST_FILE_BYTES = 30_000_000
 _PARTS_PER_MINUTE = 240
 """The platform allows five a second to one chat, which all bots of the chat share; this leaves some of them."""
 _MOST_EDITS = 20
@@ -38,6 +39,7 @@ class FeishuPlatform:
             idempotent_send=True,
             idempotent_for_s=_KNOWN_S,
             media=True,
+            max_file_bytes=_MOST_FILE_BYTES,
             max_length=config.max_characters,
             parts_per_minute=_PARTS_PER_MINUTE,
             most_edits=_MOST_EDITS,

@@ -16,6 +16,7 @@ from hermes_feishu.client import text_of
 from hermes_feishu.failures import CARD_WRONG, FORMAT_WRONG, GONE, NOT_EDITABLE_SO, TOO_LONG, Answer, error_of
 from hermes_feishu.recent import Recent
 from hermes_feishu.rendering import CARD, card_of, forms_of
+from hermes_feishu.uploads import Uploads
 from hermes_hookspecs.errors import Rejected
 from hermes_hookspecs.ports.platform import Sent
 
@@ -66,13 +67,17 @@ class Outgoing:
         self._lookups = lookups
         self._pacing = pacing
         self._cards: Recent[bool] = Recent(_CARDS)
+        self._uploads = Uploads(client)
 
     # --- sending
 
     async def send(self, part: DeliveryPart) -> Sent:
         """Send one part; errors as the port says."""
         place = await self._place(part)
-        forms = forms_of(part.text, is_one_of_many=part.count > 1, cards=self._config.cards)
+        if part.media is None:
+            forms = forms_of(part.text, is_one_of_many=part.count > 1, cards=self._config.cards)
+        else:
+            forms = (await self._uploads.form(part.media),)
         uuid = hashlib.sha256(f"{self._account.app_id}:{part.key}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
         for form in forms:
             answer = await self._post(part, place, form, f"{uuid}-{form.type[:4]}")

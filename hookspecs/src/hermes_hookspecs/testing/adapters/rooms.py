@@ -27,7 +27,6 @@ class AdapterRoom:
         chat_is_person: the id of a direct chat is its person's, so that one person has one chat.
         identities_name_the_chat: an id alone may mean two messages in two chats, so identities hold the chat.
         failures: the answers of :mod:`~hermes_hookspecs.testing.fakes` that a send of this platform can get.
-        shows_file_names: people see the name of a file, of whatever kind it is.
         needs_secrets: without its secrets in the environment no adapter is made.
         timing: how long is waited, and for what.
     """
@@ -39,7 +38,6 @@ class AdapterRoom:
     chat_is_person: ClassVar[bool] = False
     identities_name_the_chat: ClassVar[bool] = True
     failures: ClassVar[frozenset[str]] = frozenset({RATE_LIMITED, BROKEN, ARRIVED_BUT_FAILED, REJECTED})
-    shows_file_names: ClassVar[bool] = True
     needs_secrets: ClassVar[bool] = True
     timing: ClassVar[Timing] = Timing()
 

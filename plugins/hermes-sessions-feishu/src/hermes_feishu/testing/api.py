@@ -10,6 +10,7 @@ import attrs
 from aiohttp import web
 
 from hermes_feishu.client import mapping_of, text_of
+from hermes_feishu.testing.files import FileRoutes, refused_key
 from hermes_feishu.testing.world import FakeApp, Kept, shown
 from hermes_hookspecs.testing.fakes import ARRIVED_BUT_FAILED, BROKEN, DEFERRED, OK, RATE_LIMITED, REJECTED
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Api"]
 
 _MESSAGES: Final = "/open-apis/im/v1/messages"
-_MOST_BYTES: Final = {"text": 150_000, "post": 30_000, "interactive": 30_000}
+_MOST_BYTES: Final = {"text": 150_000, "post": 30_000, "interactive": 30_000, "image": 30_000, "file": 30_000}
 _TABLE: Final = re.compile(r"^\|(?:\s*:?-+:?\s*\|)+\s*$", re.MULTILINE)
 _MOST_EDITS: Final = 20
 _UUID_S: Final = 3600.0
@@ -36,11 +37,13 @@ class Api:
 
     def routes(self) -> list[web.RouteDef]:
         """Return everything that can be asked."""
-        one = f"{_MESSAGES}/{{message_id}}"
+        one, files = f"{_MESSAGES}/{{message_id}}", FileRoutes(self._world)
         return [
             web.post("/open-apis/auth/v3/tenant_access_token/internal", self._token),
             web.get("/open-apis/bot/v3/info", self._with_token("bot", self._bot)),
             web.post(_MESSAGES, self._with_token("send", self._create)),
+            web.post("/open-apis/im/v1/images", self._with_token("upload", files.image)),
+            web.post("/open-apis/im/v1/files", self._with_token("upload", files.file)),
             web.get(_MESSAGES, self._with_token("read", self._list)),
             web.post(f"{one}/reply", self._with_token("send", self._reply)),
             web.get(one, self._with_token("read", self._get)),
@@ -188,7 +191,7 @@ class Api:
             return _no(230001, "uuid is too long")
         if not uuid:
             self._world.faults.append("a send without uuid, which cannot be repeated")
-        return self._bad_content(kind, content)
+        return self._bad_content(kind, content) or refused_key(self._world, app, kind, content)
 
     def _bad_content(self, kind: str, content: str) -> web.Response | None:
         if kind not in _MOST_BYTES or kind in self._world.forms_refused:

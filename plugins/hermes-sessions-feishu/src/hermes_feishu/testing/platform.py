@@ -14,6 +14,7 @@ from hermes_feishu.config import CONNECTION, WEBHOOK, FeishuConfig
 from hermes_feishu.credentials import variable_of
 from hermes_feishu.platform import FeishuPlatform
 from hermes_feishu.testing.api import Api
+from hermes_feishu.testing.files import file_of
 from hermes_feishu.testing.hub import Hub
 from hermes_feishu.testing.pushes import Push, Pushes, signed
 from hermes_feishu.testing.world import Kept, World, shown
@@ -316,6 +317,8 @@ class FakeFeishu:
                 thread_id=one.thread_id or None,
                 key=one.uuid or None,
                 edits=one.edits,
+                file=None if (file := file_of(self.world, one)) is None else file.data,
+                file_name="" if file is None else file.name,
             )
             for one in self.world.sent_by_apps()
         ]

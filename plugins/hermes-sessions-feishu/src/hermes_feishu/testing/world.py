@@ -16,7 +16,7 @@ from hermes_feishu.client import mapping_of, text_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["FakeApp", "Kept", "World", "shown"]
+__all__ = ["FakeApp", "FakeUpload", "Kept", "World", "shown"]
 
 
 @attrs.define(kw_only=True)
@@ -72,11 +72,23 @@ class Kept:
         }
 
 
+@attrs.frozen(kw_only=True)
+class FakeUpload:
+    """A file that an app brought. ``name``: ``""`` for a picture."""
+
+    app_id: str
+    kind: str
+    data: bytes
+    name: str = ""
+    file_type: str = ""
+
+
 @attrs.define
 class World:
     """Everything, and the knobs.
 
     Attributes:
+        uploads: files that apps brought, by key. upload_codes: with which the next uploads are refused.
         answers: to the next sends: names of :mod:`hermes_hookspecs.testing.fakes`, or codes of the platform.
         endpoint_codes: answers to the next questions for the long connection. forms_refused: message types that are
             answered with 230001. topic_chats: groups in which each message stands in a topic.
@@ -92,10 +104,12 @@ class World:
 
     apps: dict[str, FakeApp] = attrs.field(factory=dict)
     messages: dict[str, Kept] = attrs.field(factory=dict)
+    uploads: dict[str, FakeUpload] = attrs.field(factory=dict)
     resources: dict[tuple[str, str], tuple[bytes, str, str]] = attrs.field(factory=dict)
     reactions: dict[str, tuple[str, str, str]] = attrs.field(factory=dict)
     answers: deque[str | int] = attrs.field(factory=deque)
     endpoint_codes: deque[int] = attrs.field(factory=deque)
+    upload_codes: deque[int] = attrs.field(factory=deque)
     handshake_codes: deque[int] = attrs.field(factory=deque)
     names: dict[str, str] = attrs.field(factory=dict)
     forms_refused: set[str] = attrs.field(factory=set)
@@ -173,6 +187,8 @@ def shown(kind: str, content: str) -> str:
     :raises ValueError: the platform would not take it.
     """
     body = mapping_of(json.loads(content))
+    if kind in ("image", "file"):
+        return ""
     if kind == "text":
         if not isinstance(body.get("text"), str):
             raise ValueError("a text without text")
