@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 if not {"feishu", "slack", "weixin"} <= {point.name for point in entry_points(group="hermes.fakes.v1")}:
     pytest.skip("the story needs three platforms", allow_module_level=True)
@@ -63,7 +64,10 @@ def test_the_story_holds_and_leaves_a_store_to_explore(tmp_path):
     assert "15 of 15 messages, 0 lost" in ran.stdout
     assert "6 sessions for 6 conversations, 12 messages" in ran.stdout
     assert re.search(r"kill -9 \d+: so far 小明 can read “先把", ran.stdout)
-    assert not [line for line in ran.stdout.splitlines() if line != line.rstrip()]
+    lines = ran.stdout.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert [line for line in lines if cell_len(line) > 100 and "--home" not in line] == []
+    assert [line for line in lines if line[:1].isalpha() and "--home" not in line and len(line) > 80] == []
     assert "http" not in re.sub(r"xmlns\S+|<!--.*?-->", "", (tmp_path / "demo.svg").read_text(encoding="utf-8"))
     listed = subprocess.run(
         [*program(), "--home", str(tmp_path / "demo"), "sessions", "list"],

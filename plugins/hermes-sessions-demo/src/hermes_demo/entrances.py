@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from hermes_hookspecs.errors import ConfigError
 from hermes_hookspecs.testing.fakes import FAKES_GROUP
+from hermes_hookspecs.version import ENTRY_POINT_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_hookspecs.testing.fakes import ServesProcesses
 
-__all__ = ["find_fakes"]
+__all__ = ["find_fakes", "plugins_for"]
 
 
 def find_fakes(names: Sequence[str]) -> dict[str, ServesProcesses]:
@@ -34,3 +35,11 @@ def find_fakes(names: Sequence[str]) -> dict[str, ServesProcesses]:
             what = f"the fake {name} cannot be imported ({error})"
             raise ConfigError(f"{what}; run: pip install --upgrade hermes-sessions-{name}") from error
     return fakes
+
+
+def plugins_for(platforms: Sequence[str]) -> tuple[str, ...]:
+    """Return the plugins that a gateway and a terminal of the story load: these alone, whatever else is installed."""
+    found = {point.name for point in entry_points(group=ENTRY_POINT_GROUP)}
+    wanted = ("cli", "demo", *platforms)
+    # words are found without an index, too
+    return (*wanted, *({"fts5"} & found))

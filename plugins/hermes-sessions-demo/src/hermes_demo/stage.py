@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final, Self
 
 from hermes_demo.book import answer_to
-from hermes_demo.entrances import find_fakes
+from hermes_demo.entrances import find_fakes, plugins_for
 from hermes_demo.house import House
 from hermes_demo.people import REPEAT_MARK, Line
 from hermes_hookspecs.errors import HermesError
@@ -55,7 +55,7 @@ class Stage:
             self._folder,
             config=_config(self._fakes),
             environ={name: value for fake in self._fakes.values() for name, value in fake.environ().items()},
-            plugins=("cli", "demo", "fts5", *PLATFORMS),
+            plugins=plugins_for(PLATFORMS),
         )
         return self
 

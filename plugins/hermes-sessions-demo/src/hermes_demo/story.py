@@ -32,14 +32,14 @@ async def play(stage: Stage, teller: Teller) -> Sequence[Check]:
     await _search(stage, teller)
     await _reset(stage, teller)
     await _terminal(stage, teller)
-    teller.act("Was anything lost, doubled or crossed? Counted from the platforms and from the store")
+    teller.act("Lost, doubled, crossed? Counted from the platforms and from the store")
     checks = await _checked(stage)
     teller.summary(checks)
     return checks
 
 
 async def _doors(stage: Stage, teller: Teller) -> None:
-    teller.act("One store, three doors: a gateway connects fake Feishu, WeChat and Slack on this machine")
+    teller.act("One store, three doors: a gateway connects Feishu, WeChat and Slack, all fakes")
     for command in await stage.log_in():
         teller.typed(f"hermes {command}", "")
     pid = await stage.start()
@@ -87,7 +87,7 @@ async def _kill(stage: Stage, teller: Teller) -> None:
 
 
 async def _search(stage: Stage, teller: Teller) -> None:
-    teller.act("A search: in a chat one finds what is one's own, the operator's terminal finds all")
+    teller.act("A search: a chat finds what is its person's own, the operator's terminal all")
     found = await stage.command(LI, "/search 面粉", "goes on with one")
     teller.says(found)
     await _answered(stage, teller, [found])
@@ -107,7 +107,7 @@ async def _reset(stage: Stage, teller: Teller) -> None:
 
 
 async def _terminal(stage: Stage, teller: Teller) -> None:
-    teller.act("A terminal goes on with what began in Feishu, and Feishu with what the terminal said")
+    teller.act("A terminal goes on with what began in Feishu, and Feishu goes on behind it")
     line, ran = await stage.type(MING_AT_HOME, _TITLE, "到家了，刚才说到哪里？")
     teller.typed(f"hermes -r {_TITLE} -q {line.text}", ran.err + ran.out)
     back = await stage.say(MING, "刚才在电脑上说了什么？")
@@ -124,8 +124,8 @@ async def _checked(stage: Stage) -> Sequence[Check]:
     unrest = {
         "waiting": int(str(stats["waiting"])) if isinstance(stats, dict) else 1,
         "unsent": len(unsent) if isinstance(unsent, list) else 1,
-        "leases held": len(leases) if isinstance(leases, list) else 1,
-        "gateways that left badly": int(status != 0),
+        "leases": len(leases) if isinstance(leases, list) else 1,
+        "bad exits": int(status != 0),
     }
     return verdict(
         stage.lines,
