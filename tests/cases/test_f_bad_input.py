@@ -130,4 +130,4 @@ def test_an_index_of_a_newer_version_is_told_left_alone_and_can_be_dropped(herme
     assert (rebuilt.status, after) == (1, [(99,)])
     assert (dropped.status, dropped.err) == (0, "")
     assert (again.status, again.out, again.err) == (0, found.out, "")
-    assert sql("SELECT version FROM plugin_schema") == [(1,)]
+    assert sql("SELECT version FROM plugin_schema") == [(2,)]

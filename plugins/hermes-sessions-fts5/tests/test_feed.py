@@ -67,7 +67,7 @@ def _asked(store, table, expression):
 
 
 def test_a_redacted_text_is_not_found_any_more_and_the_new_one_is(store, say, redact, found, caught_up):
-    """NousResearch/hermes-agent#114169: what is taken out is what was put in, also of a long row."""
+    """B13 · NousResearch/hermes-agent#114169: what is taken out is what was put in, also of a long row."""
     _, (row,) = say("one", "token abcsecret " + "filling words " * 3000)
     caught_up()
 
@@ -98,7 +98,7 @@ def test_a_row_that_was_taken_back_leaves_the_index_and_returns_when_it_is_shown
 
 
 def test_a_deleted_conversation_leaves_no_rows_in_the_index(store, scene, say, found, caught_up, index):
-    """NousResearch/hermes-agent#87928."""
+    """I06 · NousResearch/hermes-agent#87928."""
     gone, rows = say("one", *(f"needle {number}" for number in range(600)))
     _, kept = say("two", "needle")
     caught_up()

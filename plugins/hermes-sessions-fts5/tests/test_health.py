@@ -60,7 +60,7 @@ def _queries(index):
 def test_damage_is_noticed_searched_around_and_mended(
     store, open_store, say, damage, open_index, index, caught_up, kind
 ):
-    """NousResearch/hermes-agent#33865, #97794."""
+    """B11, B12 · NousResearch/hermes-agent#33865, #97794."""
     _, (row,) = say("one", "the needle 部署")
     caught_up()
     right = _queries(index)

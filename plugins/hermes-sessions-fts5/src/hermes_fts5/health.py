@@ -30,6 +30,11 @@ __all__ = ["Damaged", "examine", "guarding", "is_being_dropped", "probe"]
 LAST = f"SELECT max(id) FROM messages_fts_docsize WHERE id < {PARTS_FROM}"  # noqa: S608 - a constant
 PLACE = "SELECT lineage_no FROM messages WHERE id = ?"
 FOUND = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? AND rowid = ?"
+# What has no length cannot be taken out any more.
+HAS_LENGTHS = f"""
+    SELECT EXISTS (SELECT 1 FROM messages_fts_docsize WHERE id = ?1)
+        AND (?1 >= {PARTS_FROM} OR EXISTS (SELECT 1 FROM fts5_marks_docsize WHERE id = ?1))
+"""  # noqa: S608 - a constant
 MARKED = "SELECT 1 FROM fts5_marks WHERE fts5_marks MATCH ? AND rowid = ?"
 # With rank 1 trigrams are compared with the words that they are of; tables without content take it as 0.
 INTEGRITY = tuple(
@@ -120,7 +125,7 @@ def _running(statement: str) -> Callable[[SqliteWriter], int]:
 def _is_found(reader: SqliteReader, part: Document, place: str) -> bool:
     word, mark = (tokens.split(" ", 1)[0] for tokens in (part.text, part.marks))
     sought = f'text : "{word}" AND place : "{place}"' if word else f'place : "{place}"'
-    if reader.one(FOUND, (sought, part.id)) is None:
+    if reader.one(FOUND, (sought, part.id)) is None or not number(reader, HAS_LENGTHS, (part.id,)):
         return False
     return not mark or reader.one(MARKED, (f'"{mark}"', part.id)) is not None
 
