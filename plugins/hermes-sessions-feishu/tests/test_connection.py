@@ -265,6 +265,7 @@ def test_a_store_that_stopped_ends_the_run_and_nothing_is_acknowledged(stage):
 
 def test_more_events_than_can_wait_come_again(stage):
     stage.world.ladder = (0.05, 0.05)
+    stage.settings["silence_s"] = 20.0  # a busy machine takes a while to say so much
 
     async def play():
         async with stage.running() as account:
