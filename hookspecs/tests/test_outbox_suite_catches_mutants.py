@@ -14,7 +14,7 @@ from hermes_hookspecs import operations as ops
 from hermes_hookspecs.errors import HermesError
 from hermes_hookspecs.inbox import APPLIED, CONTROL, PENDING, WITHDRAWN
 from hermes_hookspecs.outbox import OPEN_STATES, WAITING
-from hermes_hookspecs.testing.storage import controls, sending
+from hermes_hookspecs.testing.storage import controls, joining, sending
 from hermes_hookspecs.testing.storage import inbox as inbox_tests
 from hermes_hookspecs.testing.storage import outbox as outbox_tests
 
@@ -113,6 +113,14 @@ def _split_anew(tables, operation):
     if row is not None:
         tables.deliveries[row.id] = attrs.evolve(row, parts=())
     return outbox.split_delivery(tables, operation)
+
+
+def _join_and_leave(tables, operation):
+    before = dict(tables.deliveries)
+    joined = outbox.join_deliveries(tables, operation)
+    for each in operation.joined:
+        tables.deliveries[each] = before[each]
+    return joined
 
 
 def _mark_next(tables, operation):
@@ -238,6 +246,11 @@ FAULTS = {
         {ops.MarkSent: _with(outbox.mark_sent, attempt=_attempt_of)},
         sending.SendingTests,
         "test_only_the_attempt_that_sends_may_write",
+    ),
+    "joined rows stay open": (
+        {ops.JoinDeliveries: _join_and_leave},
+        joining.JoiningTests,
+        "test_those_that_wait_behind_become_parts_of_the_one_in_hand",
     ),
     "any part marked": ({ops.MarkSent: _mark_next}, sending.SendingTests, "test_parts_are_marked_in_order"),
     "thread taken from its lineage": (

@@ -23,6 +23,7 @@ from hermes_hookspecs.operations import (
     FailDelivery,
     Finish,
     GetOrCreate,
+    JoinDeliveries,
     LeaveEntrances,
     MarkSent,
     MoveRoutes,
@@ -208,6 +209,7 @@ def _attempts(scene, delivery_id):
     yield claim(0)
     yield SplitDelivery(**later, parts=(PartDraft(text="a"), PartDraft(text="b")))
     yield MarkSent(**later, index=0)
+    yield JoinDeliveries(**later, joined=(DeliveryId(3),), text="x", parts=(PartDraft(text="x"),))
     yield DeferDelivery(**later, due_at=scene.now, error="x", awaits_inbound=True)
     yield Accept(drafts=(scene.incoming(),), now=scene.now)
     yield claim(1)
@@ -226,7 +228,16 @@ def test_no_write_of_the_outbox_or_of_recovery_reads_a_whole_table(scene, entry)
         slow += planning.slow
 
     assert slow == []
-    assert seen >= {"Control", "Deliver", "ClaimDelivery", "MarkSent", "DeferDelivery", "FailDelivery", "Sweep"}
+    assert seen >= {
+        "Control",
+        "Deliver",
+        "ClaimDelivery",
+        "MarkSent",
+        "DeferDelivery",
+        "FailDelivery",
+        "JoinDeliveries",
+        "Sweep",
+    }
 
 
 def test_no_claim_and_no_move_of_a_route_reads_a_whole_table(scene, entry):

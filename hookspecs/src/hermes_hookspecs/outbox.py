@@ -22,6 +22,7 @@ __all__ = [
     "ANSWER",
     "DROPPED",
     "FAILED",
+    "JOINED",
     "NOTICE",
     "OPEN_STATES",
     "REPLY",
@@ -38,6 +39,8 @@ __all__ = [
 ]
 
 WAITING, SENDING, SENT, FAILED, DROPPED = "waiting", "sending", "sent", "failed", "dropped"
+JOINED = "joined"
+"""It goes out with an older delivery of its address, whose state tells of both; ``error`` says with which."""
 OPEN_STATES = (WAITING, SENDING)
 """States in which a delivery holds its place; those behind it at the same address wait."""
 
@@ -121,7 +124,7 @@ class Delivery:
     """A stored delivery.
 
     Attributes:
-        status: :data:`WAITING`, :data:`SENDING`, :data:`SENT`, :data:`FAILED` or :data:`DROPPED`.
+        status: :data:`WAITING`, :data:`SENDING`, :data:`SENT`, :data:`FAILED`, :data:`DROPPED` or :data:`JOINED`.
         attempt: claims so far; a write of the claiming attempt names it. owner: who sends, or sent last.
         failures: how often sending failed since it was stored or retried by a person; sets the back-off.
         due_at: UTC milliseconds before which it is not sent. awaits_inbound: it waits for a message from its address.

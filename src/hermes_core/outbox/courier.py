@@ -18,6 +18,7 @@ from hermes_core.leases import holder_here
 from hermes_core.outbox.calls import call_in_time
 from hermes_core.outbox.enclosures import NOT_TAKEN, drafts_of, in_place_of, text_of
 from hermes_core.outbox.hand import Hand
+from hermes_core.outbox.joining import join_waiting
 from hermes_core.outbox.limits import retry_delay_s, sound_hint_s
 from hermes_core.outbox.parts import is_taken_once, mark_repeat, parts_of
 from hermes_core.outbox.results import hint_of, one_line, sound_result
@@ -157,6 +158,7 @@ class Courier:
             await self._retry(hand, error)
 
     async def _send_parts(self, hand: Hand) -> None:
+        await join_waiting(hand, self._served.sender, self._store)
         if not hand.delivery.parts:
             drafts = await self._parts(hand.delivery)
             if not drafts:

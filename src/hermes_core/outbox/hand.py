@@ -12,13 +12,14 @@ import attrs
 from hermes_core.outbox.results import one_line
 from hermes_core.settling import settled
 from hermes_hookspecs.errors import Conflict, StorageError, StoreBusy, StoreFull, StoreOutcomeUnknown, StoreStopped
-from hermes_hookspecs.operations import DeferDelivery, FailDelivery, MarkSent, SplitDelivery
+from hermes_hookspecs.operations import DeferDelivery, FailDelivery, JoinDeliveries, MarkSent, SplitDelivery
 from hermes_hookspecs.outbox import SENT
 from hermes_hookspecs.source import Entrance
 
 if TYPE_CHECKING:
     from hermes_core.hooks import Hooks
     from hermes_hookspecs.clock import Clock
+    from hermes_hookspecs.ids import DeliveryId
     from hermes_hookspecs.operations import Operation
     from hermes_hookspecs.outbox import Delivery, OpenedThread, PartDraft
     from hermes_hookspecs.ports.platform import Sent
@@ -67,6 +68,25 @@ class Hand:
             )
         )
         self.delivery = attrs.evolve(self.delivery, parts=stored)
+
+    async def join(self, others: tuple[DeliveryId, ...], text: str, drafts: tuple[PartDraft, ...]) -> None:
+        """Take deliveries along that wait behind this one; nothing happens where that cannot be by now.
+
+        :param text: what this one says then. drafts: what is sent in place of its unsent parts.
+        """
+        joined = await self._write(
+            JoinDeliveries(
+                delivery_id=self.delivery.id,
+                attempt=self.delivery.attempt,
+                joined=others,
+                text=text,
+                parts=drafts,
+                now=self._clock.now(),
+            )
+        )
+        if joined is not None:
+            self.delivery = joined
+            _log.info("delivery %d takes %d along that waited behind it", joined.id, len(others))
 
     async def mark(self, index: int, sent: Sent, opened: OpenedThread | None) -> bool:
         """Write down that a part went out; with the last one, tell it.

@@ -26,6 +26,7 @@ __all__ = [
     "Deliver",
     "DropDelivery",
     "FailDelivery",
+    "JoinDeliveries",
     "MarkSent",
     "RetryDelivery",
     "SplitDelivery",
@@ -78,6 +79,28 @@ class SplitDelivery(Operation["tuple[StoredPart, ...]"]):
 
     delivery_id: DeliveryId
     attempt: int
+    parts: tuple[PartDraft, ...]
+    now: int
+
+
+@attrs.frozen(kw_only=True)
+class JoinDeliveries(Operation["Delivery | None"]):
+    """Let deliveries that wait behind a claimed one go out with it; ``None`` where that cannot be, and nothing happens.
+
+    What is unsent of the claimed one is replaced by ``parts``, with keys of their own; the others are *joined*, and
+    settled. It can be where no unsent part may have gone out, nothing has files, and ``joined`` are the rows directly
+    behind the claimed one at its address, in order, each waiting and never claimed.
+
+    Attributes:
+        joined, parts: at least one. text: what the claimed one says from now on, the others' texts in it.
+
+    :raises Conflict: the attempt is not the row's.
+    """
+
+    delivery_id: DeliveryId
+    attempt: int
+    joined: tuple[DeliveryId, ...]
+    text: str
     parts: tuple[PartDraft, ...]
     now: int
 
@@ -148,7 +171,7 @@ class RetryDelivery(Operation["Delivery"]):
     Attributes:
         presumed_dead: attempt of a row that is *sending* whose owner is known to be dead.
 
-    :raises Conflict: it is sent, or being sent. :raises DeliveryNotFound: no such row.
+    :raises Conflict: it is sent, being sent, or joined. :raises DeliveryNotFound: no such row.
     """
 
     delivery_id: DeliveryId
@@ -163,7 +186,7 @@ class DropDelivery(Operation["Delivery"]):
     Attributes:
         presumed_dead: attempt of a row that is *sending* whose owner is known to be dead.
 
-    :raises Conflict: it is sent, or being sent. :raises DeliveryNotFound: no such row.
+    :raises Conflict: it is sent, being sent, or joined. :raises DeliveryNotFound: no such row.
     """
 
     delivery_id: DeliveryId

@@ -29,6 +29,7 @@ __all__ = [
     "DeliveryPart",
     "Editor",
     "Inlet",
+    "Joiner",
     "Platform",
     "PlatformAbilities",
     "PlatformAdapter",
@@ -237,6 +238,20 @@ class Splitter(Protocol):
         ...
 
 
+class Joiner(Protocol):
+    """What an adapter may have beside: it joins answers that waited for the same place, because messages are scarce."""
+
+    def join(self, texts: Sequence[str], target: SessionSource) -> tuple[int, Sequence[PartDraft]]:
+        """Return how many of the texts go out together, from the first one on, and the parts that they then are.
+
+        Asked when an answer that was put off is sent, and others wait behind it; does not block. Fewer than two join
+        nothing.
+
+        :param texts: at least two, in order: what is unsent of the answer, and those behind it.
+        """
+        ...
+
+
 class Editor(Protocol):
     """What an adapter of a platform with ``edits`` has beside: a message that was sent gets another text."""
 
@@ -263,7 +278,7 @@ class PlatformAdapter(Sender, Protocol):
     """One account of a platform, connected. It accepts, normalises and sends; it owns no policy.
 
     What else it can do it says with :class:`PlatformAbilities`, and has the methods of :class:`Typist`,
-    :class:`Splitter`, :class:`Editor`, :class:`SentLookup`, :class:`AttachmentFetcher`.
+    :class:`Splitter`, :class:`Joiner`, :class:`Editor`, :class:`SentLookup`, :class:`AttachmentFetcher`.
     """
 
     async def run(self, inlet: Inlet) -> None:

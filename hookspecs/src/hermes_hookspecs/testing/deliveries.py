@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from hermes_hookspecs import operations as ops
-from hermes_hookspecs.outbox import ANSWER, OpenedThread
+from hermes_hookspecs.outbox import ANSWER, OpenedThread, address_of
 from hermes_hookspecs.source import KeyPolicy
 from hermes_hookspecs.testing.play import Play
 from hermes_hookspecs.testing.scene import holder_at
@@ -212,6 +212,33 @@ class DeliveryRules(Play):
             self._defer(delivery, attempt, awaits=awaits, maybe_sent=maybe_sent, failed=failed)
         else:
             self._fail(delivery, attempt, maybe_sent=maybe_sent)
+
+    @rule(number=numbers, off=st.sampled_from([0, 0, 0, 1]), count=st.integers(0, 3), parts=part_lists, claim=flags)
+    def join(self, *, number: int, off: int, count: int, parts: tuple[PartDraft, ...], claim: bool) -> None:
+        """Let some of those that wait behind a delivery go out with it."""
+        delivery = self.some_delivery(number)
+        if claim:
+            self._claim(delivery, expected=self._attempt(delivery, 0), dead=False)
+        row, attempt = self.row_of(delivery), self._attempt(self.some_delivery(number), off)
+        behind = [] if delivery is None else self._behind(delivery)[:count]
+        rows = [self.row_of(each) for each in behind]
+        self.run(
+            lambda side: ops.JoinDeliveries(
+                delivery_id=row(side),
+                attempt=attempt,
+                joined=tuple(each(side) for each in rows),
+                text="all of it",
+                parts=parts,
+                now=self.now,
+            )
+        )
+
+    def _behind(self, delivery: Delivery) -> list[Delivery]:
+        address = address_of(delivery.target)
+        there = [
+            each for each in self.oracle.deliveries() if each.id > delivery.id and address_of(each.target) == address
+        ]
+        return sorted((each for each in there if each.settled_at is None), key=lambda each: each.id)
 
     @rule(number=numbers, drop=flags, dead=maybe_flags)
     def retry_or_drop(self, *, number: int, drop: bool, dead: bool | None) -> None:

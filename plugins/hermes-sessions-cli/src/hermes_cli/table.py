@@ -222,7 +222,7 @@ COMMANDS: Final = (
         options=(
             CliOption(
                 names=("--status",),
-                choices=("waiting", "sending", "sent", "failed", "dropped"),
+                choices=("waiting", "sending", "sent", "failed", "dropped", "joined"),
                 many=True,
                 metavar="STATUS",
                 help="Only these; may be given several times.",

@@ -81,7 +81,7 @@ def _is_retried(app: App, lineage_id: LineageId, turn: Turn) -> bool:
 
 def _told(app: App, lineage_id: LineageId, item: InboxItem) -> str:
     """Return whether the sender of a message was told, by what stands in the place of its answer."""
-    from hermes_hookspecs.outbox import OPEN_STATES, SENT, delivery_key
+    from hermes_hookspecs.outbox import JOINED, OPEN_STATES, SENT, delivery_key
 
     found = app.store.delivery_by_key(delivery_key(lineage_id, item.id))
     if found is None:
@@ -90,4 +90,6 @@ def _told(app: App, lineage_id: LineageId, item: InboxItem) -> str:
         return "its sender was told"
     if found.status in OPEN_STATES:
         return f"its sender is told (delivery {found.id})"
+    if found.status == JOINED:
+        return f"what its sender is told waited: {found.error}"
     return f"its sender could not be told (delivery {found.id})"

@@ -13,6 +13,7 @@ from hermes_hookspecs.inbox import APPLIED, CONTROL, PENDING, SETTLED
 from hermes_hookspecs.outbox import (
     DROPPED,
     FAILED,
+    JOINED,
     OPEN_STATES,
     REPLY,
     SENDING,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         Deliver,
         DropDelivery,
         FailDelivery,
+        JoinDeliveries,
         MarkSent,
         RetryDelivery,
         SplitDelivery,
@@ -49,6 +51,7 @@ __all__ = [
     "fail_delivery",
     "forget_deliveries",
     "heads",
+    "join_deliveries",
     "mark_sent",
     "retry_delivery",
     "split_delivery",
@@ -156,6 +159,31 @@ def split_delivery(tables: Tables, operation: SplitDelivery) -> tuple[StoredPart
     return row.parts
 
 
+def join_deliveries(tables: Tables, operation: JoinDeliveries) -> Delivery | None:
+    """Run :class:`~hermes_hookspecs.operations.JoinDeliveries`."""
+    row = _claimed(tables, operation)
+    address = address_of(row.target)
+    behind = [
+        each
+        for each in tables.deliveries.values()
+        if each.id > row.id and each.status in OPEN_STATES and address_of(each.target) == address
+    ]
+    others = behind[: len(operation.joined)]
+    can_be = all(each.status == WAITING and each.attempt == 0 and not each.files for each in others)
+    are_those = bool(others) and tuple(each.id for each in others) == operation.joined
+    if not are_those or not can_be or not operation.parts or row.files or row.uncertain:
+        return None
+    sent = tuple(part for part in row.parts if part.sent_at is not None)
+    parts = tuple(
+        StoredPart(index=index, text=part.text, format=part.format, key=f"{row.key}-{index}-{row.attempt}")
+        for index, part in enumerate(operation.parts, len(sent))
+    )
+    for each in others:
+        error = f"it goes out with delivery {row.id}"
+        _change(tables, each, status=JOINED, settled_at=operation.now, error=error)
+    return _change(tables, row, text=operation.text, parts=sent + parts)
+
+
 def mark_sent(tables: Tables, operation: MarkSent) -> Delivery:
     """Run :class:`~hermes_hookspecs.operations.MarkSent`."""
     row = tables.deliveries.get(operation.delivery_id)
@@ -231,7 +259,9 @@ def fail_delivery(tables: Tables, operation: FailDelivery) -> Delivery:
     )
 
 
-def _claimed(tables: Tables, operation: SplitDelivery | MarkSent | DeferDelivery | FailDelivery) -> Delivery:
+def _claimed(
+    tables: Tables, operation: SplitDelivery | JoinDeliveries | MarkSent | DeferDelivery | FailDelivery
+) -> Delivery:
     """Return the delivery that the operation's attempt is sending.
 
     :raises Conflict: the attempt is not the row's, or sends no longer.
@@ -247,7 +277,7 @@ def retry_delivery(tables: Tables, operation: RetryDelivery) -> Delivery:
     """Run :class:`~hermes_hookspecs.operations.RetryDelivery`."""
     row = _found(tables, operation.delivery_id)
     is_sending = row.status == SENDING
-    if row.status == SENT or (is_sending and operation.presumed_dead != row.attempt):
+    if row.status in {SENT, JOINED} or (is_sending and operation.presumed_dead != row.attempt):
         raise Conflict(f"delivery {row.id} is {row.status}; only one that failed, was dropped or waits is retried")
     return _change(
         tables,
@@ -267,7 +297,7 @@ def drop_delivery(tables: Tables, operation: DropDelivery) -> Delivery:
     if row.status == DROPPED:
         return row
     is_sending = row.status == SENDING
-    if row.status == SENT or (is_sending and operation.presumed_dead != row.attempt):
+    if row.status in {SENT, JOINED} or (is_sending and operation.presumed_dead != row.attempt):
         raise Conflict(f"delivery {row.id} is {row.status}; it cannot be dropped")
     uncertain = row.uncertain or (is_sending and bool(row.parts))
     return _change(tables, row, status=DROPPED, settled_at=operation.now, uncertain=uncertain)

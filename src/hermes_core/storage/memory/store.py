@@ -67,6 +67,7 @@ def _handlers() -> Mapping[type, Callable[..., object]]:
         operations.ForgetRoute: routes.forget_route,
         operations.GetOrCreate: routes.get_or_create,
         operations.Hide: hiding.hide,
+        operations.JoinDeliveries: outbox.join_deliveries,
         operations.LeaveEntrances: upkeep.leave_entrances,
         operations.MarkSent: outbox.mark_sent,
         operations.MoveRoutes: moves.move_routes,

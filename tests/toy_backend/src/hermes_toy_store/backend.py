@@ -52,6 +52,7 @@ RUN: dict[type, Callable[..., object]] = {
     ops.Finish: talk.finish,
     ops.ForgetRoute: doors.forget_route,
     ops.GetOrCreate: doors.get_or_create,
+    ops.JoinDeliveries: post.join,
     ops.LeaveEntrances: post.leave,
     ops.MarkSent: post.mark_sent,
     ops.PutState: doors.put_state,

@@ -75,7 +75,9 @@ def claim(book: Book, op: ops.ClaimDelivery) -> Delivery | None:
     return book.send(row, status="sending", owner=op.owner, attempt=row.attempt + 1, uncertain=uncertain)
 
 
-def _mine(book: Book, op: ops.SplitDelivery | ops.MarkSent | ops.DeferDelivery | ops.FailDelivery) -> Delivery:
+def _mine(
+    book: Book, op: ops.SplitDelivery | ops.JoinDeliveries | ops.MarkSent | ops.DeferDelivery | ops.FailDelivery
+) -> Delivery:
     row = book.deliveries.get(op.delivery_id)
     if row is None or (row.status, row.attempt) != ("sending", op.attempt):
         raise Conflict(f"attempt {op.attempt} does not send delivery {op.delivery_id}")
@@ -86,11 +88,33 @@ def split(book: Book, op: ops.SplitDelivery) -> tuple[StoredPart, ...]:
     row = _mine(book, op)
     if not row.parts:
         made = [
-            StoredPart(index=index, text=part.text, format=part.format, key=f"{row.key}-{index}")
+            StoredPart(index=index, text=part.text, format=part.format, key=f"{row.key}-{index}", file=part.file)
             for index, part in enumerate(op.parts)
         ]
         row = book.send(row, parts=tuple(made))
     return row.parts
+
+
+def join(book: Book, op: ops.JoinDeliveries) -> Delivery | None:
+    row = _mine(book, op)
+    there = [each for each in book.deliveries.values() if address_of(each.target) == address_of(row.target)]
+    behind = [each for each in there if each.id > row.id and each.status in OPEN_STATES][: len(op.joined)]
+    fresh = all((each.status, each.attempt, each.files) == ("waiting", 0, ()) for each in behind)
+    if (
+        not (behind and op.parts)
+        or [each.id for each in behind] != list(op.joined)
+        or not fresh
+        or row.uncertain
+        or row.files
+    ):
+        return None
+    parts = [part for part in row.parts if part.sent_at is not None]
+    for draft in op.parts:
+        key = f"{row.key}-{len(parts)}-{row.attempt}"
+        parts.append(StoredPart(index=len(parts), text=draft.text, format=draft.format, key=key))
+    for each in behind:
+        book.send(each, status="joined", settled_at=op.now, error=f"it goes out with delivery {row.id}")
+    return book.send(row, text=op.text, parts=tuple(parts))
 
 
 def mark_sent(book: Book, op: ops.MarkSent) -> Delivery:
@@ -163,7 +187,7 @@ def _there(book: Book, delivery_id: DeliveryId) -> Delivery:
 
 def retry(book: Book, op: ops.RetryDelivery) -> Delivery:
     row = _there(book, op.delivery_id)
-    if row.status == "sent" or (row.status == "sending" and row.attempt != op.presumed_dead):
+    if row.status in {"sent", "joined"} or (row.status == "sending" and row.attempt != op.presumed_dead):
         raise Conflict(f"delivery {row.id} is {row.status}")
     uncertain = row.uncertain or (row.status == "sending" and row.parts != ())
     anew = {"due_at": op.now, "failures": 0, "awaits_inbound": False, "settled_at": None, "uncertain": uncertain}
@@ -172,7 +196,7 @@ def retry(book: Book, op: ops.RetryDelivery) -> Delivery:
 
 def drop(book: Book, op: ops.DropDelivery) -> Delivery:
     row = _there(book, op.delivery_id)
-    if row.status == "sent" or (row.status == "sending" and row.attempt != op.presumed_dead):
+    if row.status in {"sent", "joined"} or (row.status == "sending" and row.attempt != op.presumed_dead):
         raise Conflict(f"delivery {row.id} is {row.status}")
     if row.status == "dropped":
         return row

@@ -15,6 +15,7 @@ from hermes_hookspecs.testing.storage.finishes import FinishTests
 from hermes_hookspecs.testing.storage.hiding import HidingTests
 from hermes_hookspecs.testing.storage.inbox import InboxTests
 from hermes_hookspecs.testing.storage.jobs import JobTests
+from hermes_hookspecs.testing.storage.joining import JoiningTests
 from hermes_hookspecs.testing.storage.leases import LeaseTests
 from hermes_hookspecs.testing.storage.lineages import LineageTests, TitleTests
 from hermes_hookspecs.testing.storage.moves import MoveTests, ScopeTests
@@ -51,6 +52,7 @@ class StorageSuite(
     EndingTests,
     OutboxTests,
     SendingTests,
+    JoiningTests,
     FileTests,
     ThreadTests,
     InboundTests,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from hermes_core.storage.sqlite.queries.outbox import delivery
 from hermes_core.storage.sqlite.rows import attachments_text, source_text
 from hermes_hookspecs.errors import Conflict, DeliveryNotFound
-from hermes_hookspecs.outbox import DROPPED, SENDING, SENT, address_of
+from hermes_hookspecs.outbox import DROPPED, JOINED, SENDING, SENT, address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -86,7 +86,7 @@ def retry_delivery(operation: RetryDelivery) -> Callable[[Transaction], Delivery
 
     def work(tx: Transaction) -> Delivery:
         found = _there(tx, delivery_id)
-        if found.status == SENT or _is_in_hand(found, operation.presumed_dead):
+        if found.status in {SENT, JOINED} or _is_in_hand(found, operation.presumed_dead):
             raise Conflict(
                 f"delivery {delivery_id} is {found.status}; only what failed, was dropped or waits is retried"
             )
@@ -102,7 +102,7 @@ def drop_delivery(operation: DropDelivery) -> Callable[[Transaction], Delivery]:
 
     def work(tx: Transaction) -> Delivery:
         found = _there(tx, delivery_id)
-        if found.status == SENT or _is_in_hand(found, operation.presumed_dead):
+        if found.status in {SENT, JOINED} or _is_in_hand(found, operation.presumed_dead):
             raise Conflict(f"delivery {delivery_id} is {found.status}; it cannot be dropped any more")
         if found.status != DROPPED:
             tx.run(DROP, (operation.now, _is_uncertain(found), delivery_id))

@@ -43,6 +43,7 @@ MODULES = {
     "ForgetRoute": ("routes", "forget_route"),
     "GetOrCreate": ("entries", "get_or_create"),
     "Hide": ("hiding", "hide"),
+    "JoinDeliveries": ("joining", "join_deliveries"),
     "LeaveEntrances": ("servers", "leave_entrances"),
     "MarkSent": ("sending", "mark_sent"),
     "MoveRoutes": ("moves", "move_routes"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_hookspecs.operations import ClaimDelivery, DeferDelivery, FailDelivery, MarkSent, SplitDelivery
     from hermes_hookspecs.outbox import Delivery, OpenedThread, StoredPart
 
-__all__ = ["claim_delivery", "defer_delivery", "fail_delivery", "mark_sent", "split_delivery"]
+__all__ = ["ADD_PART", "claim_delivery", "defer_delivery", "fail_delivery", "in_hand", "mark_sent", "split_delivery"]
 
 OLDER = """
     SELECT 1 FROM outbox WHERE settled_at IS NULL AND address = (SELECT address FROM outbox WHERE id = ?1) AND id < ?1
@@ -85,7 +85,7 @@ def _of_attempt(tx: Transaction, delivery_id: DeliveryId, attempt: int) -> Deliv
     return found
 
 
-def _in_hand(tx: Transaction, delivery_id: DeliveryId, attempt: int) -> Delivery:
+def in_hand(tx: Transaction, delivery_id: DeliveryId, attempt: int) -> Delivery:
     """The row, which this attempt must be sending.
 
     :raises Conflict: it is not.
@@ -107,7 +107,7 @@ def split_delivery(operation: SplitDelivery) -> Callable[[Transaction], tuple[St
     cells = [(part.format, part.text, file_text(part.file)) for part in operation.parts]
 
     def work(tx: Transaction) -> tuple[StoredPart, ...]:
-        found = _in_hand(tx, delivery_id, attempt)
+        found = in_hand(tx, delivery_id, attempt)
         if found.parts:
             return found.parts
         parts = [(delivery_id, index, f"{found.key}-{index}", *cell) for index, cell in enumerate(cells)]
@@ -171,7 +171,7 @@ def defer_delivery(operation: DeferDelivery) -> Callable[[Transaction], Delivery
     delivery_id, attempt = operation.delivery_id, operation.attempt
 
     def work(tx: Transaction) -> Delivery:
-        found = _in_hand(tx, delivery_id, attempt)
+        found = in_hand(tx, delivery_id, attempt)
         uncertain = found.uncertain or (operation.maybe_sent and bool(found.parts))
         values = (operation.due_at, operation.awaits_inbound, operation.failed, uncertain, operation.error)
         tx.run(DEFER, (*values, delivery_id))
@@ -185,7 +185,7 @@ def fail_delivery(operation: FailDelivery) -> Callable[[Transaction], Delivery]:
     delivery_id, attempt = operation.delivery_id, operation.attempt
 
     def work(tx: Transaction) -> Delivery:
-        found = _in_hand(tx, delivery_id, attempt)
+        found = in_hand(tx, delivery_id, attempt)
         uncertain = found.uncertain or (operation.maybe_sent and bool(found.parts))
         tx.run(FAIL, (operation.now, uncertain, operation.error, delivery_id))
         return _stands(tx, delivery_id, attempt)
