@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 class ToyHome:

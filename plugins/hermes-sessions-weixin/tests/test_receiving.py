@@ -158,6 +158,20 @@ def test_a_poll_waits_longer_than_the_server_says_it_holds(stage, run):
     assert seen == [55.0]
 
 
+def test_a_success_need_not_say_so(stage, run):
+    async def main():
+        stage.server.bare_success = True
+        async with stage.running():
+            await stage.heard("one")
+            assert isinstance(await stage.send("answer"), Sent)
+            await stage.heard("two")
+
+    run(main())
+
+    assert stage.inlet.texts == ["one", "two"]
+    assert CONNECTED in [state for state, _ in stage.inlet.reports]
+
+
 @pytest.mark.parametrize("wait_ms", [0, -5, 10**12, "soon", None])
 def test_absurd_announcements_change_nothing(stage, wait_ms, run):
     async def main():

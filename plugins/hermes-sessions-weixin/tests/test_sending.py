@@ -11,6 +11,8 @@ from hermes_hookspecs.errors import Rejected, RetryLater
 from hermes_hookspecs.ports.platform import Deferred, Sent
 from hermes_hookspecs.source import SessionSource
 from hermes_weixin.client import ILinkClient
+from hermes_weixin.config import WeixinConfig
+from hermes_weixin.splitting import joined_within
 
 DM = SessionSource(platform="weixin", chat_type="dm", chat_id="user-1", user_id="user-1")
 
@@ -94,6 +96,19 @@ def test_a_message_that_comes_again_opens_no_new_quota_but_brings_its_token(stag
     assert [type(result) for result in results] == [Sent] * 9
     assert isinstance(later, Deferred)
     assert token == "NEWER"
+
+
+def test_answers_that_waited_are_one_message_and_a_file_where_they_are_long(stage, run):
+    async def main():
+        async with stage.running():
+            await stage.heard()
+            return stage.adapter.join(["one", "two", "three"], DM), stage.adapter.join(["a word " * 1500] * 2, DM)
+
+    short, long = run(main())
+
+    assert (short[0], [part.text for part in short[1]]) == (3, ["(3 answers that waited)\n\none\n\ntwo\n\nthree"])
+    assert (long[0], [part.format for part in long[1]]) == (2, ["text", "file"])
+    assert joined_within(["x" * 150_000] * 3, WeixinConfig(), left=9)[0] == 2, "a file that can be read on a phone"
 
 
 def test_the_quota_survives_a_restart(tmp_path, run, new_stage):

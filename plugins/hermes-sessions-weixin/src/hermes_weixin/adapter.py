@@ -19,7 +19,7 @@ from hermes_weixin.media import Media, medium_of
 from hermes_weixin.pacing import Pacing
 from hermes_weixin.quotes import QuoteStore
 from hermes_weixin.receiving import Receiver
-from hermes_weixin.splitting import FILE_FORMAT, parts_within
+from hermes_weixin.splitting import FILE_FORMAT, joined_within, parts_within
 from hermes_weixin.typing_state import TypingState
 
 if TYPE_CHECKING:
@@ -117,6 +117,11 @@ class WeixinAdapter:
         """Return the messages of an answer: as they are, or a file where they would be more than may be sent."""
         left = self._ledger.left(_peer(target), self._setup.clock.now()) or self._config.quota
         return parts_within(text, self._config, left)
+
+    def join(self, texts: Sequence[str], target: SessionSource) -> tuple[int, Sequence[PartDraft]]:
+        """Join answers that waited for a message of the person: each message counts."""
+        left = self._ledger.left(_peer(target), self._setup.clock.now()) or self._config.quota
+        return joined_within(texts, self._config, left)
 
     async def send(self, part: DeliveryPart) -> SendResult:
         """Send one message."""

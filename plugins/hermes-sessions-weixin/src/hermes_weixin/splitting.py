@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
     from hermes_weixin.config import WeixinConfig
 
-__all__ = ["FILE_FORMAT", "parts_within"]
+__all__ = ["FILE_FORMAT", "joined_within", "parts_within"]
 
 FILE_FORMAT = "file"
 """Format of a part whose text goes as a document."""
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _LEAD = 200
+_MOST_JOINED = 200_000
+"""Characters of what is joined: it is a file then that somebody may want to read on a phone."""
 
 
 def parts_within(text: str, config: WeixinConfig, left: int) -> Sequence[PartDraft]:
@@ -36,6 +38,21 @@ def parts_within(text: str, config: WeixinConfig, left: int) -> Sequence[PartDra
         return (document,)
     first = " ".join(text.split())[:_LEAD]
     return (PartDraft(text=f"{first}…\n(the whole answer is in the file)"), document)
+
+
+def joined_within(texts: Sequence[str], config: WeixinConfig, left: int) -> tuple[int, Sequence[PartDraft]]:
+    """Return how many of several answers that waited go out together, and the parts that they then are.
+
+    :param left: messages that may still be sent to the person.
+    """
+    count, size = 0, 0
+    for text in texts:
+        size += len(text)
+        if count >= 2 and size > _MOST_JOINED:
+            break
+        count += 1
+    heading = f"({count} answers that waited)"
+    return count, parts_within("\n\n".join((heading, *texts[:count])), config, left)
 
 
 def _cut(text: str, most: int) -> list[str]:

@@ -19,8 +19,9 @@ from aiohttp import web
 
 from hermes_hookspecs.sockets import close_server
 from hermes_weixin.testing.cdn import Cdn
+from hermes_weixin.testing.headers import app_faults, credential_faults
 from hermes_weixin.testing.logins import Logins
-from hermes_weixin.testing.state import Bot, SentMessage
+from hermes_weixin.testing.state import Bot, SentMessage, dicts_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -182,7 +183,7 @@ class FakeILink:
         """Return a message as the server brings it again: the ids and the context token are new; ``more`` as above."""
         number = next(self._numbers)
         fresh = {"seq": number % 1_000_000, "message_id": number, "context_token": f"CTX{number}"}
-        items = [dict(item) | {"msg_id": str(number)} for item in _dicts(message.get("item_list"))]
+        items = [dict(item) | {"msg_id": str(number)} for item in dicts_of(message.get("item_list"))]
         return dict(message) | fresh | {"client_id": f"cli-{number}", "item_list": items} | more
 
     def say(self, bot: Bot, *messages: Mapping[str, object], counts: bool = True) -> None:
@@ -203,10 +204,10 @@ class FakeILink:
         if self.frozen:
             await self._stopping.wait()
             return web.Response(status=503)
-        self._check_app(request, path)
+        self.faults += app_faults(path, request.headers)
         if path == "get_qrcode_status":
             return self.logins.status(request)
-        self._check_headers(request, path)
+        self.faults += credential_faults(path, request.headers)
         body = await self._body(request, path)
         if path == "get_bot_qrcode":
             return self.logins.code(body)
@@ -286,7 +287,7 @@ class FakeILink:
         bot.waiting = []
         if messages:
             bot.cursor += 1
-        bot.handed = [(bot.cursor, message) for message in _dicts(messages)]  # a test may let anything wait
+        bot.handed = [(bot.cursor, message) for message in dicts_of(messages)]  # a test may let anything wait
         for _, message in bot.handed:
             bot.brought[str(message.get("message_id"))] = bot.cursor
             bot.tokens[str(message.get("context_token", ""))] = str(message.get("from_user_id", ""))
@@ -302,13 +303,8 @@ class FakeILink:
         if not isinstance(message, dict):
             self.faults.append("sendmessage without msg")
             return web.json_response({"ret": -1})
-        items, peer, client_id = message.get("item_list"), str(message.get("to_user_id")), str(message.get("client_id"))
-        if not isinstance(items, list) or len(items) != 1:
-            self.faults.append("not one item a message")
-        if message.get("message_type") != 2 or message.get("from_user_id") != "":
-            self.faults.append("sendmessage is not of a bot")
-        faults = [self.cdn.fault_of_item(item) for item in _dicts(items)]
-        self.faults += [f"sendmessage: {fault}" for fault in faults if fault]
+        self._check_message(message)
+        peer = str(message.get("to_user_id"))
         answer = self.answers.popleft() if self.answers else "ok"
         if answer in ("-2", "-14", "rejected"):
             self.note()
@@ -320,25 +316,42 @@ class FakeILink:
         if self._limit(bot, peer):
             self.over_quota += 1
             return web.json_response({"ret": -2, "errmsg": self.errmsg})
-        known = next(
-            (one for one in self.sent if one.client_id == client_id and one.peer == peer and one.token == bot.token),
-            None,
-        )
-        if known is None:
-            known = SentMessage(
-                message_id=str(next(self._numbers)),
-                token=bot.token,
-                peer=peer,
-                client_id=client_id,
-                item=items[0] if isinstance(items, list) and items else {},
-                context_token=str(message.get("context_token", "")),
-            )
-            self.sent.append(known)
+        arrived = self._arrive(bot, peer, message)
         self.note()
         if answer == "arrived":
             return web.Response(status=500)
-        success: dict[str, object] = {"message_id": int(known.message_id)}
+        success: dict[str, object] = {"message_id": int(arrived.message_id)}
         return web.json_response(success if self.bare_success else success | {"ret": 0})
+
+    def _check_message(self, message: Mapping[str, object]) -> None:
+        items = message.get("item_list")
+        if not isinstance(items, list) or len(items) != 1:
+            self.faults.append("not one item a message")
+        if message.get("message_type") != 2 or message.get("from_user_id") != "":
+            self.faults.append("sendmessage is not of a bot")
+        faults = [self.cdn.fault_of_item(item) for item in dicts_of(items)]
+        self.faults += [f"sendmessage: {fault}" for fault in faults if fault]
+
+    def _arrive(self, bot: Bot, peer: str, message: Mapping[str, object]) -> SentMessage:
+        """Return a message as it is shown: the first one of its ``client_id``."""
+        place = (bot.token, peer, str(message.get("client_id")))
+        items = dicts_of(message.get("item_list"))
+        known = next((one for one in self.sent if (one.token, one.peer, one.client_id) == place), None)
+        if known is not None:
+            if known.text != text_of(items):
+                self.faults.append("sendmessage: one client_id for two texts")
+            return known
+        token, peer, client_id = place
+        arrived = SentMessage(
+            message_id=str(next(self._numbers)),
+            token=token,
+            peer=peer,
+            client_id=client_id,
+            item=items[0] if items else {},
+            context_token=str(message.get("context_token", "")),
+        )
+        self.sent.append(arrived)
+        return arrived
 
     def _may_carry(self, bot: Bot, peer: str, token: str) -> bool:
         """Return whether a context token is of this person and this bot's owner, or of nobody that is known."""
@@ -362,22 +375,6 @@ class FakeILink:
 
     # --- what every request must be
 
-    def _check_app(self, request: web.Request, path: str) -> None:
-        headers = request.headers
-        if headers.get("iLink-App-Id") != "bot" or not headers.get("iLink-App-ClientVersion", "").isdigit():
-            self.faults.append(f"{path}: iLink-App headers")
-
-    def _check_headers(self, request: web.Request, path: str) -> None:
-        headers = request.headers
-        if headers.get("AuthorizationType") != "ilink_bot_token":
-            self.faults.append(f"{path}: AuthorizationType")
-        try:
-            uin = base64.b64decode(headers.get("X-WECHAT-UIN", ""), validate=True)
-            if not uin.isdigit() or int(uin) >= 2**32:
-                raise ValueError
-        except ValueError:
-            self.faults.append(f"{path}: X-WECHAT-UIN")
-
     async def _body(self, request: web.Request, path: str) -> dict[str, object]:
         try:
             body = json.loads(await request.read() or b"{}")
@@ -390,7 +387,3 @@ class FakeILink:
         if path != "get_bot_qrcode" and (not isinstance(info, dict) or "channel_version" not in info):
             self.faults.append(f"{path}: base_info")
         return body
-
-
-def _dicts(found: object) -> list[dict[str, object]]:
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

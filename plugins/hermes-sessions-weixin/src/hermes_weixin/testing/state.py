@@ -10,7 +10,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Bot", "SentMessage"]
+__all__ = ["Bot", "SentMessage", "dicts_of", "text_of"]
 
 
 @attrs.frozen(kw_only=True)
@@ -27,8 +27,7 @@ class SentMessage:
     @property
     def text(self) -> str:
         """Return its words, ``""`` for a file."""
-        found = self.item.get("text_item")
-        return str(found.get("text", "")) if isinstance(found, dict) else ""
+        return text_of([dict(self.item)])
 
 
 @attrs.define
@@ -61,3 +60,14 @@ class Bot:
     polls: int = 0
     typing: list[tuple[str, int]] = attrs.field(factory=list)
     notified: list[str] = attrs.field(factory=list)
+
+
+def dicts_of(found: object) -> list[dict[str, object]]:
+    """Return the objects of a list that came from outside."""
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def text_of(items: object) -> str:
+    """Return the words of the items of a message."""
+    found = [item.get("text_item") for item in dicts_of(items)]
+    return "".join(str(each.get("text", "")) for each in found if isinstance(each, dict))
