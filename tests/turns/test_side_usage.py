@@ -63,6 +63,16 @@ class Talker:
         yield AssistantStep(content="fine " * 50)
 
 
+class Dying(Talker):
+    """Is killed behind its first step, with what its model and a describer used."""
+
+    async def run(self, turn):
+        yield UsageReport(usage=OWN)
+        box = Toolbox(turn, {"ponder": ponder})
+        yield AssistantStep(tool_calls=box.calls([AskedCall(name="ponder")]))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 class Helpers:
     """A describer, a provider, a summariser and a titler that ask a model."""
 
@@ -135,7 +145,7 @@ def test_what_a_tool_used_counts_to_its_turn(opened):
 
     assert counted(app) == (2, 107, 1.25)
     assert (result.usage.input_tokens, result.usage.estimated_cost_usd, result.usage.model) == (107, 1.25, "big")
-    assert [(one.usage, one.late) for one in app.store.usage(result.turn.id)] == [(OWN, False), (BESIDE, True)]
+    assert [(one.usage, one.late) for one in app.store.usage(result.turn.id)] == [(BESIDE, True), (OWN, False)]
 
 
 def test_what_was_used_counts_although_the_turn_failed(opened):
@@ -187,22 +197,27 @@ from hermes_core import open_app
 from hermes_hookspecs.messages import Attachment
 from hermes_hookspecs.source import SessionSource
 sys.path.insert(0, sys.argv[2])
-from test_side_usage import ALICE, Helpers, Talker, ponder
+from test_side_usage import ALICE, Dying, Helpers, Talker, ponder
 with open_app(sys.argv[1], plugins=False, environ={}) as app:
     app.hooks.host.register("test.helpers", Helpers())
     if sys.argv[3] == "compress":
         entry = app.get_or_create_session(ALICE)
         asyncio.run(app.compress_session(entry.lineage_id, ALICE))
     picture = Attachment(kind="image", sha256=app.attachments.put(b"\\x89PNG\\r\\n\\x1a\\n"))
-    app.ask("look", ALICE, agent=Talker(ponder), attachments=(picture,))
+    agent = Dying() if sys.argv[3] == "die" else Talker(ponder)
+    app.ask("look", ALICE, agent=agent, attachments=(picture,))
 """
 
 
 @pytest.mark.parametrize(
     ("what", "point", "more"),
-    [("ask", "finish.stored", (3, 114, 1.5)), ("compress", "compress.before", (1, 7, 0.25))],
+    [
+        ("ask", "finish.stored", (3, 114, 1.5)),
+        ("die", "finish.stored", (2, 107, 1.25)),
+        ("compress", "compress.before", (1, 7, 0.25)),
+    ],
 )
-def test_a_kill_behind_the_end_loses_nothing_of_it(opened, tmp_path, what, point, more):
+def test_a_kill_loses_nothing_of_what_was_used_before_the_last_step(opened, tmp_path, what, point, more):
     app = opened()
     for _ in range(6):
         app.ask("question", ALICE, agent=Talker())

@@ -17,6 +17,7 @@ from hermes_core.turns.ledger import CallLedger
 from hermes_core.turns.outgoing import TurnOutgoing
 from hermes_core.turns.renewal import Renewal
 from hermes_core.turns.side_usage import record_side_usage
+from hermes_core.turns.spending import Spending
 from hermes_hookspecs.audit import RUNNING
 from hermes_hookspecs.errors import AgentFailed, HermesError, LeaseLost, StorageError
 from hermes_hookspecs.messages import ASSISTANT, KIND_CLOSING, TOOL, MessageDraft, closing_text, may_have_begun
@@ -93,10 +94,7 @@ class TurnRun:
         self._on_event = on_event
         self._held: list[MessageDraft] = []
         self._answer = ""
-        self._usage: list[Usage] = []
-        self._side_usage = list(side_usage)
-        self._told_usage = 0
-        """How much of it went along with the end."""
+        self._spending = Spending(side_usage)
 
     def allow(self, seconds: float) -> None:
         """Let the agent give no sign of life for so many seconds (:class:`~hermes_hookspecs.ports.agent.Patience`)."""
@@ -121,10 +119,10 @@ class TurnRun:
         :raises AgentFailed: the agent, or loading, raised. :raises LeaseLost: somebody took the lease.
         """
         try:
-            with metered(self._side_usage.append):
+            with metered(self._spending.add_beside):
                 return await self._through(agent, context)
         finally:
-            if late := self._side_usage[self._told_usage :]:
+            if late := self._spending.beside:
                 await settled(record_side_usage(self._around, self._turn.id, late))
 
     async def _through(self, agent: Agent, context: Callable[[], Awaitable[TurnContext]]) -> Ended:
@@ -194,7 +192,7 @@ class TurnRun:
             if self._steering is not None and not self._open:
                 await self._steering.turn()
         elif isinstance(event, UsageReport):
-            self._usage.append(event.usage)
+            self._spending.add(event.usage)
         elif isinstance(event, TextDelta):
             await self._flush()
         self._show(event)
@@ -217,8 +215,16 @@ class TurnRun:
         notes, self._notes = self._notes, ()
         self._unwritten += [note for note in notes if note.outcome != RUNNING]  # what did not run needs no note
         reach("step.before")
-        operation = Append(fence=self._fence, drafts=drafts, now=self._clock.now(), audit=notes)
+        operation = Append(
+            fence=self._fence,
+            drafts=drafts,
+            now=self._clock.now(),
+            audit=notes,
+            usage=self._spending.own,
+            side_usage=self._spending.beside,
+        )
         stored = await settled(self._store.perform(operation))
+        self._spending.stored(operation)
         self._unwritten.clear()
         reach("result.stored" if drafts[0].role == TOOL else "step.stored")
         await asyncio.sleep(0)  # a cancellation is felt here, before the agent runs what stands behind its step
@@ -233,8 +239,8 @@ class TurnRun:
             outcome=outcome,
             now=now,
             drafts=tuple(self._held),
-            usage=tuple(self._usage),
-            side_usage=tuple(self._side_usage),
+            usage=self._spending.own,
+            side_usage=self._spending.beside,
             deliveries=self._answering.answer(self._turn, self._answer, files),
         )
         reach("finish.before")
@@ -247,11 +253,10 @@ class TurnRun:
             self._leftovers.owe(operation, f"the answer of turn {self._turn.id}", error)
         else:
             self._version = finished.version
-        self._told_usage = len(operation.side_usage)
+        self._spending.stored(operation)
         reach("finish.stored")
         turn = self._tell(outcome, "")
-        usage = _sum([*self._side_usage, *self._usage])
-        return Ended(turn=turn, text=self._answer, files=files, usage=usage, version=self._version)
+        return Ended(turn=turn, text=self._answer, files=files, usage=self._spending.total(), version=self._version)
 
     async def _close(self, outcome: str, reason: str) -> None:
         """End a turn that did not end by itself; what it had stored stays, one closing row says why.
@@ -267,8 +272,8 @@ class TurnRun:
             now=now,
             reason=reason,
             drafts=(*self._held, closing),
-            usage=tuple(self._usage),
-            side_usage=tuple(self._side_usage),
+            usage=self._spending.own,
+            side_usage=self._spending.beside,
             again=verdict.again,
             deliveries=verdict.deliveries,
         )
@@ -298,12 +303,14 @@ class TurnRun:
             _log.warning("turn %s ends without its last rows and usage: %s", self._turn.id, one_line(error))
             await self._end_with(attrs.evolve(operation, drafts=operation.drafts[-1:], usage=(), side_usage=()))
             return
-        self._told_usage = len(operation.side_usage)
+        self._spending.stored(operation)
 
     async def _keep_records(self) -> None:
         """Record what a turn used and did although its lease is gone: it was done, whoever has the lineage now."""
         turn_id, now = self._turn.id, self._clock.now()
-        late: list[Operation[None]] = [RecordUsage(turn_id=turn_id, usage=usage, now=now) for usage in self._usage]
+        late: list[Operation[None]] = [
+            RecordUsage(turn_id=turn_id, usage=usage, now=now) for usage in self._spending.own
+        ]
         if self._unwritten:
             late.append(RecordAudit(turn_id=turn_id, entries=tuple(self._unwritten), now=now))
         for operation in late:
@@ -316,26 +323,3 @@ class TurnRun:
         self._turn = attrs.evolve(self._turn, outcome=outcome, reason=reason, ended_at=self._clock.now())
         self._hooks.turn_ended(self._turn)
         return self._turn
-
-
-def _sum(usages: list[Usage]) -> Usage | None:
-    """Return the sum of several reports: tokens as far as they were reported, a cost only where all had one."""
-    from hermes_hookspecs.turns import Usage
-
-    if not usages:
-        return None
-
-    def total(name: str) -> int | None:
-        known = [value for value in (getattr(one, name) for one in usages) if value is not None]
-        return sum(known) if known else None
-
-    costs = [one.estimated_cost_usd for one in usages]
-    known = [cost for cost in costs if cost is not None]
-    return Usage(
-        model=usages[-1].model,
-        input_tokens=total("input_tokens"),
-        output_tokens=total("output_tokens"),
-        cache_read_tokens=total("cache_read_tokens"),
-        cache_write_tokens=total("cache_write_tokens"),
-        estimated_cost_usd=sum(known) if len(known) == len(costs) else None,
-    )

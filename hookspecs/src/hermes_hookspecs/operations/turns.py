@@ -166,7 +166,8 @@ class Append(Operation["tuple[MessageId, ...]"]):
 
     A result must answer a call of the newest assistant row with calls, once. A draft with an ``inbox_id`` is a
     steered message: its row must wait in this lineage, is done with this, and belongs to the turn from now on. What
-    ``audit`` says of calls is noted as by :class:`~hermes_hookspecs.operations.RecordAudit`, in the same transaction.
+    ``audit`` says of calls is noted as by :class:`~hermes_hookspecs.operations.RecordAudit`, ``usage`` and
+    ``side_usage`` are stored as by :class:`Finish`, in the same transaction.
 
     :raises LeaseLost: the token is no longer the lineage's; nothing was written.
     :raises IllegalMessage: a row would break the transcript; nothing was written.
@@ -177,6 +178,8 @@ class Append(Operation["tuple[MessageId, ...]"]):
     drafts: tuple[MessageDraft, ...]
     now: int
     audit: tuple[AuditEntry, ...] = ()
+    usage: tuple[Usage, ...] = ()
+    side_usage: tuple[Usage, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

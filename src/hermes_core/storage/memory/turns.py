@@ -197,6 +197,7 @@ def append(tables: Tables, operation: Append) -> tuple[MessageId, ...]:
     _take_steered(tables, operation, turn)
     rows = tables.add_rows(turn.lineage_id, turn.session_id, turn.id, operation.drafts, operation.now)
     note_calls(tables, turn.id, operation.audit)
+    _add_usages(tables, turn, operation)
     tables.bump(turn.lineage_id)
     lease = tables.leases[turn.lineage_id]
     tables.leases[turn.lineage_id] = attrs.evolve(lease, renewals=lease.renewals + 1)
@@ -223,11 +224,8 @@ def finish(tables: Tables, operation: Finish) -> Finished:
     """Run :class:`~hermes_hookspecs.operations.Finish`."""
     turn = check_fence(tables, operation.fence)
     rows = _store_last_rows(tables, operation, turn)
-    for usage in operation.usage:
-        _add_usage(tables, turn, usage, operation.now)
-    ended = end_turn(tables, turn, operation.outcome, operation.reason, operation)
-    for usage in operation.side_usage:
-        _add_usage(tables, ended, usage, operation.now)
+    _add_usages(tables, turn, operation)
+    end_turn(tables, turn, operation.outcome, operation.reason, operation)
     lease = tables.leases[turn.lineage_id]
     tables.leases[turn.lineage_id] = attrs.evolve(lease, holder=None, acquired_at=None, expires_at=None)
     if operation.touch:
@@ -259,11 +257,18 @@ def record_usage(tables: Tables, operation: RecordUsage) -> None:
     """Run :class:`~hermes_hookspecs.operations.RecordUsage`."""
     turn = tables.turns.get(operation.turn_id)
     if turn is not None:
-        _add_usage(tables, turn, operation.usage, operation.now)
+        _add_usage(tables, turn, operation.usage, operation.now, late=turn.outcome != ACTIVE)
 
 
-def _add_usage(tables: Tables, turn: Turn, usage: Usage, now: int) -> None:
-    recorded = RecordedUsage(usage=usage, at=now, late=turn.outcome != ACTIVE)
+def _add_usages(tables: Tables, turn: Turn, operation: Append | Finish) -> None:
+    for usage in operation.usage:
+        _add_usage(tables, turn, usage, operation.now, late=False)
+    for usage in operation.side_usage:
+        _add_usage(tables, turn, usage, operation.now, late=True)
+
+
+def _add_usage(tables: Tables, turn: Turn, usage: Usage, now: int, *, late: bool) -> None:
+    recorded = RecordedUsage(usage=usage, at=now, late=late)
     tables.usage.append(UsageRow(turn.lineage_id, turn.id, recorded))
     session = tables.sessions[turn.session_id]
     tables.sessions[session.id] = attrs.evolve(

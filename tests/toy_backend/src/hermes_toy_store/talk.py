@@ -235,6 +235,7 @@ def append(book: Book, op: ops.Append) -> tuple[MessageId, ...]:
     _check_once(book, turn, op.drafts)
     _steer(book, turn, op)
     ids = book.store(turn, op.drafts, op.now)
+    _add_usages(book, turn, op)
     book.change(turn.lineage_id)
     lease = book.leases[turn.lineage_id]
     book.leases[turn.lineage_id] = attrs.evolve(lease, renewals=lease.renewals + 1)
@@ -263,11 +264,8 @@ def finish(book: Book, op: ops.Finish) -> ops.Finished:
     ids = book.store(turn, op.drafts[:split], op.now)
     book.store(turn, _unanswered(left, op.now), op.now)
     ids += book.store(turn, op.drafts[split:], op.now)
-    for usage in op.usage:
-        _add_usage(book, turn, usage, op.now)
-    ended = _end(book, turn, op.outcome, op.reason, op)
-    for usage in op.side_usage:
-        _add_usage(book, ended, usage, op.now)
+    _add_usages(book, turn, op)
+    _end(book, turn, op.outcome, op.reason, op)
     lease = book.leases[turn.lineage_id]
     book.leases[turn.lineage_id] = attrs.evolve(lease, holder=None, acquired_at=None, expires_at=None)
     if op.touch:
@@ -325,11 +323,19 @@ def revoke(book: Book, op: ops.Revoke) -> Turn | None:
 
 def record_usage(book: Book, op: ops.RecordUsage) -> None:
     if op.turn_id in book.turns:
-        _add_usage(book, book.turns[op.turn_id], op.usage, op.now)
+        turn = book.turns[op.turn_id]
+        _add_usage(book, turn, op.usage, op.now, late=turn.outcome != ACTIVE)
 
 
-def _add_usage(book: Book, turn: Turn, usage: Usage, now: int) -> None:
-    recorded = RecordedUsage(usage=usage, at=now, late=turn.outcome != ACTIVE)
+def _add_usages(book: Book, turn: Turn, op: ops.Append | ops.Finish) -> None:
+    for usage in op.usage:
+        _add_usage(book, turn, usage, op.now, late=False)
+    for usage in op.side_usage:
+        _add_usage(book, turn, usage, op.now, late=True)
+
+
+def _add_usage(book: Book, turn: Turn, usage: Usage, now: int, *, late: bool) -> None:
+    recorded = RecordedUsage(usage=usage, at=now, late=late)
     book.usage.setdefault(turn.id, []).append(recorded)
     session = book.sessions[turn.session_id]
     more = attrs.asdict(usage, filter=lambda field, value: field.name != "model" and value is not None)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+import pytest
+
+from hermes_hookspecs.errors import LeaseLost
 from hermes_hookspecs.ids import TurnId
 from hermes_hookspecs.messages import (
     INTERRUPTED_RESULT,
     KIND_INTERRUPTED,
     TOOL,
 )
-from hermes_hookspecs.operations import RecordUsage
+from hermes_hookspecs.operations import Append, RecordUsage
 from hermes_hookspecs.testing.scene import (
     ALL,
     KEY,
     OTHER_KEY,
     asking,
+    fence_of,
     result,
     saying,
 )
@@ -123,6 +128,20 @@ class FinishTests(StoreFixtures):
 
         recorded = [(each.usage, each.at, each.late) for each in store.usage(begun.turn.id)]
         assert recorded == [(own, scene.now, False), (beside, scene.now, True)]
+        assert scene.tip(entry.lineage_id).input_tokens == 15
+
+    def test_what_a_step_brings_along_is_kept_although_its_turn_never_ends(self, store: Store, scene: Scene) -> None:
+        entry = scene.enter()
+        begun = scene.ask(entry)
+        own, beside = Usage(model="big", input_tokens=10), Usage(model="small", input_tokens=5)
+        step = Append(fence=fence_of(begun), drafts=(asking("c1"),), now=scene.now, usage=(own,), side_usage=(beside,))
+        scene.run(step)
+        scene.revoke(entry.lineage_id)
+
+        with pytest.raises(LeaseLost):
+            scene.run(attrs.evolve(step, drafts=(saying("too late"),)))
+
+        assert [(each.usage, each.late) for each in store.usage(begun.turn.id)] == [(own, False), (beside, True)]
         assert scene.tip(entry.lineage_id).input_tokens == 15
 
     def test_a_known_zero_is_not_unknown(self, scene: Scene) -> None:

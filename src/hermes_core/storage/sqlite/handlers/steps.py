@@ -43,6 +43,7 @@ COUNT = """
 """
 # With a holder there is an active turn, and turn_id names it.
 FENCED = "SELECT no, tip, turn_no, open_calls FROM lineages WHERE id = ? AND lease_token = ? AND turn_id = ?"
+TIP = "SELECT tip FROM lineages WHERE id = ?"
 # What COUNT and FENCED do, in one statement, for rows that no call waits for.
 COUNT_FENCED = """
     UPDATE lineages SET version = version + 1, lease_renewals = lease_renewals + 1, written_at = ?,
@@ -75,15 +76,23 @@ def _is_clean(operation: Append | Finish) -> bool:
     return fence.lineage_id.isascii() and fence.turn_id.isascii() and drafts_are_clean(operation.drafts)
 
 
+def _add_usages(tx: Transaction, operation: Append | Finish, session_id: str) -> None:
+    for usage in operation.usage:
+        add_usage(tx, operation.fence.turn_id, session_id, usage, operation.now, late=False)
+    for usage in operation.side_usage:
+        add_usage(tx, operation.fence.turn_id, session_id, usage, operation.now, late=True)
+
+
 def _has_more(operation: Finish) -> bool:
     return bool(operation.usage or operation.side_usage or operation.deliveries)
 
 
 def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
     """Work of :class:`~hermes_hookspecs.operations.Append`."""
-    if operation.audit or not _is_clean(operation):
+    has_notes = bool(operation.audit or operation.usage or operation.side_usage)
+    if has_notes or not _is_clean(operation):
         operation = clean(operation)
-    if operation.audit:
+    if has_notes:
         return _noting(operation)
     fence, drafts, now = operation.fence, operation.drafts, operation.now
     rows = ReadyRows(drafts)
@@ -107,12 +116,15 @@ def append(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
 
 
 def _noting(operation: Append) -> Callable[[Transaction], tuple[MessageId, ...]]:
-    """Append, and write down what is known of the calls."""
-    store = append(evolve(operation, audit=()))
+    """Append, and write down what is known of the calls and what models used."""
+    store = append(evolve(operation, audit=(), usage=(), side_usage=()))
 
     def work(tx: Transaction) -> tuple[MessageId, ...]:
         ids = store(tx)
         note_calls(tx, operation.fence.turn_id, operation.audit)
+        if operation.usage or operation.side_usage:
+            (tip,) = cast("tuple[str]", tx.one(TIP, (operation.fence.lineage_id,)))  # the fence has found it
+            _add_usages(tx, operation, tip)
         return ids
 
     return work
@@ -156,10 +168,7 @@ def finish(operation: Finish) -> Callable[[Transaction], Finished]:
         }
         (version,) = cast("tuple[int]", tx.one(FINISH, values))  # the row was there a statement ago
         stored = [store_rows(tx, part, lineage_no=lineage_no, session_id=tip, turn_no=turn_no) for part in parts]
-        for usage in operation.usage:
-            add_usage(tx, fence.turn_id, tip, usage, now, late=False)
-        for usage in operation.side_usage:
-            add_usage(tx, fence.turn_id, tip, usage, now, late=True)
+        _add_usages(tx, operation, tip)
         settle_turn(tx, turn_no, operation.outcome, operation.reason, now, again=operation.again)
         store_deliveries(tx, deliveries, now)
         return Finished(message_ids=stored[0] + stored[2], version=version)
