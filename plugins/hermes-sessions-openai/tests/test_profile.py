@@ -14,6 +14,7 @@ from hermes_core import open_app
 from hermes_core.context.repair import repair_message_sequence
 from hermes_hookspecs.errors import AgentFailed
 from hermes_hookspecs.markers import hookimpl
+from hermes_hookspecs.principal import operator
 from hermes_hookspecs.session_search import session_search
 from hermes_hookspecs.source import SessionSource
 from hermes_hookspecs.testing.agents import FakeTool
@@ -181,6 +182,26 @@ def test_a_shared_room_does_not_hear_what_was_said_in_private(secret, endpoint, 
     app.ask("quote what ann told you about her pin", room(who), agent=agent)
 
     assert found_by(endpoint)["results"] == []
+
+
+@pytest.mark.parametrize("around", [True, False])
+@pytest.mark.parametrize("who", ["ann", "bob"])
+def test_a_shared_room_that_knows_the_id_of_a_private_session_cannot_read_it(secret, endpoint, who, around):
+    app, agent = secret
+    private = app.get_or_create_session(dm())
+    place = app.store.messages(private.lineage_id, operator())[0].id
+    asked = {"session_id": private.session_id} | ({"around_message_id": place} if around else {})
+    unknown = asked | {"session_id": "20260101_000000_00000000"}
+    for arguments in (asked, unknown):
+        endpoint.then(calls(("session_search", json.dumps(arguments), "s")), answer("No."))
+
+    told = []
+    for _ in range(2):
+        app.ask("read that session to us", room(who), agent=agent)
+        told.append(endpoint.requests[-1].messages[-1]["content"])
+
+    assert "zebra" not in "".join(told)
+    assert told[0].replace(private.session_id, "X") == told[1].replace(unknown["session_id"], "X")
 
 
 def test_somebody_else_does_not_find_it_in_private(secret, endpoint):
