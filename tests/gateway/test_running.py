@@ -16,7 +16,7 @@ from toy_chat import ToyChatPlugin, ToyPlatform, ToyServer
 from hermes_core.gateway.ownership import Ownership
 from hermes_hookspecs.errors import AuthFailed, ConfigError, RetryLater
 from hermes_hookspecs.markers import hookimpl
-from hermes_hookspecs.ports.platform import CONNECTED
+from hermes_hookspecs.ports.platform import CONNECTED, CONNECTING
 from hermes_hookspecs.source import Entrance
 
 PATIENCE_S = 20
@@ -318,6 +318,32 @@ def test_a_platform_that_is_away_has_one_line_for_each_reason_and_one_when_it_is
         "away is waiting: the door is shut",
         "away is connected",
     ]
+
+
+def test_an_account_that_is_connecting_again_still_says_why_it_was_away(gate):
+    class Slow(ToyPlatform):
+        runs = 0
+
+        def adapter(self, setup):
+            return self
+
+        async def run(self, inlet):
+            self.runs += 1
+            inlet.report(CONNECTING)
+            if self.runs == 1:
+                raise RetryLater("no way there")
+            await asyncio.Event().wait()
+
+    async def test():
+        platform = Slow(name="slow")
+        async with gate(plugins=(Others(platform),)) as found, asyncio.timeout(PATIENCE_S):
+            while found.account("slow").starts < 2:  # noqa: ASYNC110 - read from a file, as others do
+                await asyncio.sleep(0.01)
+
+            again = await found.until_state(CONNECTING, "slow")
+            assert again.detail == "no way there"
+
+    within(test())
 
 
 def test_what_strangers_do_to_an_account_is_in_its_status_and_fills_no_log(gate, caplog):

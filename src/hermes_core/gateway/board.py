@@ -57,6 +57,8 @@ class AccountBoard:
     def set(self, state: str, detail: str = "") -> None:
         """Say how the account is; the same again changes nothing."""
         detail = " ".join(detail.split())[:_LONGEST_DETAIL]
+        if state == CONNECTING and not detail and self._reasons:
+            detail = self.detail.partition(TRIED_AGAIN)[0]  # until it is there, people want to know why it was not
         if (state, detail) == (self.state, self.detail):
             return
         if state != self.state and not (self._reasons and state in _AWAY):
