@@ -140,9 +140,12 @@ class WeixinAdapter:
         session = self._open()
         client = self._client(session)
         try:
-            if part.format == FILE_FORMAT:
+            item: Mapping[str, object]
+            if part.media is not None:
+                item = await Media(session, self._config).upload(client, peer, part.media)
+            elif part.format == FILE_FORMAT:
                 name, data = "answer.md", part.text.encode("utf-8", "replace")
-                item: Mapping[str, object] = await Media(session, self._config).upload_file(client, peer, name, data)
+                item = await Media(session, self._config).upload_file(client, peer, name, data)
             else:
                 item = {"type": 1, "text_item": {"text": filtered(part.text)}}
             message_id = await client.send(

@@ -29,7 +29,8 @@ class WeixinConfig:
         peer_pause_s, bot_pause_s: least seconds between two messages to one person, and of the bot.
         chunk_characters: of one message; the client cuts longer ones silently. file_from_parts: an answer of so many
             messages, or of more than the quota has left, goes as a file.
-        max_media_bytes: of what comes. quote_days: how long a message can be quoted.
+        max_media_bytes: of what comes. max_file_bytes: of a file that goes out, 0 for none.
+        quote_days: how long a message can be quoted.
         leave_s: longest wait, when leaving, for the poll that is under way: what it brings would be lost.
     """
 
@@ -46,6 +47,7 @@ class WeixinConfig:
     chunk_characters: int = 1800
     file_from_parts: int = 6
     max_media_bytes: int = 100 * 1024 * 1024
+    max_file_bytes: int = 30_000_000
     quote_days: float = 30.0
     leave_s: float = 15.0
 
@@ -80,6 +82,7 @@ _BOUNDS: Mapping[str, tuple[float, float, bool]] = {
     "chunk_characters": (100, 4000, True),
     "file_from_parts": (2, 1000, True),
     "max_media_bytes": (1, 2**32, True),
+    "max_file_bytes": (0, 2**30, True),
     "quote_days": (0.01, 3650, False),
     "leave_s": (0, 120, False),
 }

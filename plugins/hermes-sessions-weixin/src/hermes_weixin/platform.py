@@ -28,7 +28,12 @@ class WeixinPlatform:
         self._config = config
         self._on_owner = on_owner
         self.abilities = PlatformAbilities(
-            typing=True, idempotent_send=True, media=True, max_length=config.chunk_characters, formats=("text", "file")
+            typing=True,
+            idempotent_send=True,
+            media=True,
+            max_length=config.chunk_characters,
+            max_file_bytes=config.max_file_bytes,
+            formats=("text", "file"),
         )
 
     def accounts(self) -> Sequence[str]:

@@ -20,7 +20,8 @@ __all__ = ["Cdn"]
 class Cdn:
     """Uploads and downloads. For one event loop.
 
-    :ivar blobs: ciphertexts by the parameter of their download. keys: key (32 hex) of each upload, by the same.
+    :ivar announced: uploads by their file key. blobs: ciphertexts by the parameter of their download. keys: key
+        (32 hex) of each upload, by the same.
     :ivar failures: HTTP states of the next requests. bare_param: an upload is announced by its parameter alone.
     """
 
@@ -29,7 +30,7 @@ class Cdn:
         self.keys: dict[str, str] = {}
         self.failures: deque[int] = deque()
         self.bare_param = False
-        self._announced: dict[str, Mapping[str, object]] = {}
+        self.announced: dict[str, Mapping[str, object]] = {}
         self._faults = faults
 
     def announce(self, body: Mapping[str, object], url: str) -> dict[str, object]:
@@ -39,7 +40,7 @@ class Cdn:
             self._faults.append("filesize is not that of the ciphertext")
         if body.get("media_type") not in (1, 2, 3, 4):
             self._faults.append("getuploadurl: media_type")
-        self._announced[key] = body
+        self.announced[key] = body
         if self.bare_param:
             return {"upload_param": f"place of {key}"}
         return {"upload_full_url": f"{url}/upload?filekey={key}"}
@@ -49,7 +50,7 @@ class Cdn:
         data = await request.read()
         if self.failures:
             return web.Response(status=self.failures.popleft(), headers={"x-error-message": "told to fail"})
-        place = self._announced.get(request.query.get("filekey", ""))
+        place = self.announced.get(request.query.get("filekey", ""))
         fault = "nothing was announced" if place is None else _fault_of(place, data)
         if place is None or fault:
             self._faults.append(f"upload: {fault}")
@@ -64,6 +65,15 @@ class Cdn:
             return web.Response(status=self.failures.popleft())
         data = self.blobs.get(request.query.get("encrypted_query_param", ""))
         return web.Response(status=404) if data is None else web.Response(body=data)
+
+    def plain_of(self, item: Mapping[str, object]) -> bytes | None:
+        """Return the bytes of a picture or a document that was sent, as a person has them; ``None`` for a text."""
+        entry = item.get("image_item") or item.get("file_item")
+        media = entry.get("media") if isinstance(entry, dict) else None
+        if not isinstance(media, dict):
+            return None
+        key, blob = decode_key(str(media.get("aes_key"))), self.blobs.get(str(media.get("encrypt_query_param")))
+        return None if key is None or blob is None else decrypt(key, blob)
 
     def fault_of_item(self, item: Mapping[str, object]) -> str:
         """Return what is wrong with the medium of a message that is sent, ``""`` for nothing."""

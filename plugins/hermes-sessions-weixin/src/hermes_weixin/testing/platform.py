@@ -171,6 +171,8 @@ class FakeWeixin:
                 chat_id=one.peer,
                 text=one.text,
                 key=one.client_id,
+                file=self.server.cdn.plain_of(one.item),
+                file_name=one.file_name,
             )
             for one in self.server.sent
         ]

@@ -29,6 +29,12 @@ class SentMessage:
         """Return its words, ``""`` for a file."""
         return text_of([dict(self.item)])
 
+    @property
+    def file_name(self) -> str:
+        """Return the name of its document, ``""`` for anything else."""
+        found = self.item.get("file_item")
+        return str(found.get("file_name", "")) if isinstance(found, dict) else ""
+
 
 @attrs.define
 class Bot:
