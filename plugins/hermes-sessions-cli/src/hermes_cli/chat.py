@@ -16,6 +16,7 @@ from hermes_cli.unanswered import what_next
 from hermes_hookspecs.principal import operator
 
 if TYPE_CHECKING:
+    from hermes_cli.conversation import Said
     from hermes_hookspecs.cli import CliCall
     from hermes_hookspecs.ids import LineageId
     from hermes_hookspecs.ports.app import TurnResult
@@ -159,11 +160,11 @@ def _ask_once(conversation: Conversation, call: CliCall, question: str) -> int:
         from hermes_cli.records import print_json
 
         session = call.app.store.session(said.result.entry.session_id, operator())
-        print_json(call.out, _result_record(said.result, None if session is None else session.model))
+        print_json(call.out, _result_record(said, said.result, None if session is None else session.model))
     return said.status
 
 
-def _result_record(result: TurnResult, model: str | None) -> dict[str, object]:
+def _result_record(said: Said, result: TurnResult, model: str | None) -> dict[str, object]:
     usage = result.usage
     return {
         "session_id": result.entry.session_id,
@@ -173,6 +174,16 @@ def _result_record(result: TurnResult, model: str | None) -> dict[str, object]:
         "outcome": result.turn.outcome,
         "reason": result.turn.reason,
         "text": result.text,
+        "files": [
+            {
+                "name": one.file.name,
+                "media_type": one.file.media_type,
+                "size": one.file.size,
+                "sha256": one.file.sha256,
+                "path": one.path or None,
+            }
+            for one in said.files
+        ],
         "model": model if usage is None or usage.model is None else usage.model,
         "input_tokens": None if usage is None else usage.input_tokens,
         "output_tokens": None if usage is None else usage.output_tokens,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import TextIO, TypeVar
 
     from hermes_cli.approving import Approver
+    from hermes_cli.received import Received
     from hermes_hookspecs.messages import Attachment
     from hermes_hookspecs.ports.app import App, TurnResult
     from hermes_hookspecs.sessions import Lineage, SessionEntry
@@ -44,17 +45,24 @@ class Leave(Exception):
 class Said:
     """What became of one line: ``ok``, for a message its ``result``, and the exit ``status`` of a program that ends.
 
-    ``is_command``: no message was said.
+    ``is_command``: no message was said. ``files``: what the answer brought along, and where it is.
     """
 
-    __slots__ = ("is_command", "ok", "result", "status")
+    __slots__ = ("files", "is_command", "ok", "result", "status")
 
     def __init__(
-        self, ok: bool, result: TurnResult | None = None, *, status: int | None = None, is_command: bool = False
+        self,
+        ok: bool,
+        result: TurnResult | None = None,
+        *,
+        status: int | None = None,
+        is_command: bool = False,
+        files: tuple[Received, ...] = (),
     ) -> None:
         self.ok = ok
         self.is_command = is_command
         self.result = result
+        self.files = files
         self.status = status if status is not None else 0 if ok else 1
 
 
@@ -268,11 +276,24 @@ class Conversation:
         await self._quiet(ticker)
         self.status.clear()
         self.entry = result.entry
+        files = await self._received(result)
         if answer:
             printer.finish(result)
+            for file in files:
+                print(safe_line(file.line), file=self._err, flush=True)
         if result.turn.outcome != DONE:
             self.complain(f"the answer {result.turn.outcome}: {result.turn.reason}".rstrip(": "))
-        return Said(result.turn.outcome == DONE, result)
+        return Said(result.turn.outcome == DONE, result, files=files)
+
+    async def _received(self, result: TurnResult) -> tuple[Received, ...]:
+        """Put the files of an answer where a person can open them."""
+        if not result.files:
+            return ()
+        from asyncio import to_thread
+
+        from hermes_cli.received import received
+
+        return await to_thread(received, result, self.app)
 
     async def _quiet(self, ticker: asyncio.Task[None] | None) -> None:
         """End what writes to the terminal on behalf of a turn."""

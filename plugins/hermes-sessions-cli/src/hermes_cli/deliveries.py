@@ -10,6 +10,7 @@ from hermes_cli.safe_text import safe_line
 from hermes_cli.streams import is_terminal
 from hermes_cli.times import ago, until, utc_time
 from hermes_hookspecs.errors import HermesError
+from hermes_hookspecs.files import file_line
 from hermes_hookspecs.ids import DeliveryId
 from hermes_hookspecs.outbox import SENDING, SENT, WAITING
 from hermes_hookspecs.source import Entrance
@@ -74,7 +75,8 @@ def _table(call: CliCall, found: Sequence[Delivery]) -> list[str]:
         else:
             times = ago(now, one.created_at), until(now, one.due_at) if waits and not one.awaits_inbound else "-"
         cells.append([str(one.id), _place(one), _status(call, one), _parts(one), str(one.failures), *times])
-        text = clip(safe_line(one.text[:_LONGEST]), _TEXT if width is None else width - len(_INDENT))
+        words = " ".join(filter(None, (one.text[:_LONGEST], *(file_line(file) for file in one.files))))
+        text = clip(safe_line(words), _TEXT if width is None else width - len(_INDENT))
         error = safe_line(one.error)
         texts.append((text or "-", error or "-"))
     if width is None:
@@ -136,6 +138,7 @@ def _record(one: Delivery) -> dict[str, object]:
         "thread_id": target.thread_id,
         "user_id": target.user_id,
         "text": one.text,
+        "files": [file.name for file in one.files],
         "parts": len(one.parts),
         "parts_sent": _sent_parts(one),
         "possible_repeat": one.is_possible_repeat,
