@@ -133,10 +133,9 @@ def _as_if_installed(site):
 
 async def _kill(plan, house, fakes, dice, tell):
     """Kill the gateway again and again, let a stranger lock the database once, and return kills and the last one."""
-    ends = time.monotonic() + plan.seconds
-    locks_at = time.monotonic() + plan.seconds / 2
-    locking = None
     kills, gateway = 0, await _started(house, fakes)
+    ends, locks_at = time.monotonic() + plan.seconds, time.monotonic() + plan.seconds / 2
+    locking = None
     while time.monotonic() + plan.every_s < ends:
         await asyncio.sleep(plan.every_s * dice.uniform(0.8, 1.2))
         gateway.kill()
