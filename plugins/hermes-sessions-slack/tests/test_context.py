@@ -43,7 +43,8 @@ def test_h24_the_message_that_opened_a_thread_is_shown_and_what_others_added_at_
     assert third == f"{HEAD}> U8: I restarted one\n\nand now?", "our own answer is not repeated"
 
 
-def test_h24_of_a_long_thread_its_beginning_and_its_end_are_shown(new_stage, run):
+def test_h24_of_a_long_thread_its_beginning_and_its_end_are_shown(new_stage, run, monkeypatch):
+    monkeypatch.setattr("hermes_slack.threads._TIMEOUT_S", 60.0)
     stage = new_stage(thread_context=3)
 
     async def main():

@@ -178,9 +178,10 @@ def test_an_address_that_is_not_slacks_is_not_used(stage, run):
 def test_each_command_has_its_own_address(stage, run):
     async def main():
         async with stage.running():
-            (one, first), (two, second) = await _given(stage), await _given(stage, trigger="t2")
-            await stage.send("two", two, key="key-2")
-            await stage.send("one", one, key="key-1")
-            return first.texts, second.texts
+            stage.server.outside.add("C8")
+            given = [await _given(stage), await _given(stage, trigger="t2"), await _given(stage, channel="C8")]
+            for number, (event, _) in reversed(list(enumerate(given))):
+                await stage.send(f"answer {number}", event, key=f"key-{number}")
+            return [response.texts for _, response in given]
 
-    assert run(main()) == (["one"], ["two"])
+    assert run(main()) == [["answer 0"], ["answer 1"], ["answer 2"]]

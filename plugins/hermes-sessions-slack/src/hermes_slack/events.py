@@ -90,11 +90,12 @@ class Reader:
             return self._unreadable(payload, workspace, now, "a command without place, person or name")
         is_plain = name in self.config.slash_commands
         source = self._source(workspace, channel, is_direct, user_id=user, user_name=text(payload, "user_name"))
+        identity = _identity(workspace.scope_id, channel, "command", known)
         return MessageEvent(
             # a command is no message of Slack's: what is said here tells its answer from others, and begins no thread
-            source=attrs.evolve(source, message_id=f"command-{_digest(known)[:24]}"),
+            source=attrs.evolve(source, message_id=f"command-{_digest(identity)[:24]}"),
             text=words if is_plain else f"/{name} {words}".rstrip(),
-            identities=(_identity(workspace.scope_id, channel, "command", known),),
+            identities=(identity,),
             received_at=now,
             error="" if words.strip() or not is_plain else "a command without words",
         )

@@ -7,6 +7,7 @@ and root: the time of a message means another one elsewhere.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ NAMESPACE = "slack"
 _MOST = 5000
 _LONGEST = 1000
 _TIMEOUT_S = 2.0
+"""For all that is asked of a thread: Slack waits three seconds for its message to be acknowledged."""
 _PAGES, _PAGE = 5, 200
 
 
@@ -142,13 +144,14 @@ async def earlier_words(source: SessionSource, workspace: Workspace, people: Peo
 
 
 async def _told(source: SessionSource, workspace: Workspace, seen: str) -> AsyncIterator[Mapping[str, object]]:
-    """Yield the messages of a thread, oldest first."""
-    cursor = ""
+    """Yield the messages of a thread, oldest first, as many as come in time."""
+    loop = asyncio.get_running_loop()
+    ends, cursor = loop.time() + _TIMEOUT_S, ""
     for page in range(_PAGES):
         try:
             answer = await workspace.api.read(
                 "conversations.replies",
-                timeout_s=_TIMEOUT_S,
+                timeout_s=max(ends - loop.time(), 0.0),
                 channel=source.chat_id,
                 ts=source.thread_id,
                 oldest=seen or None,
