@@ -244,7 +244,7 @@ def test_another_version_of_the_search_changes_nothing_of_the_prompt(opened, end
     app.ask("again", dm(), agent=an_agent(endpoint))
 
     first, *others = endpoint.requests
-    assert [one["function"]["name"] for one in first.tools] == ["session_search"]
+    assert [one["function"]["name"] for one in first.tools] == ["send_file", "session_search"]
     assert [one.tools for one in others] == [first.tools] * 2
     assert "results" in others[-1].messages[-1]["content"]
 

@@ -116,6 +116,7 @@ def move_routes(tables: Tables, operation: MoveRoutes) -> Moved:
         if done is None:
             left.append(move.key)
         else:
+            known[move.key] = done
             moves.append(done)
     return Moved(moves=tuple(moves), left=tuple(left))
 

@@ -10,7 +10,7 @@ from hermes_core.storage.sqlite.handlers.tips import end_tip, note_lineage
 from hermes_core.storage.sqlite.handlers.titles import free_title
 from hermes_core.storage.sqlite.handlers.transcript import ReadyRows, store_rows
 from hermes_core.storage.sqlite.queries.routes import entry_of_lineage, route
-from hermes_core.storage.sqlite.rows import room_text, source_text
+from hermes_core.storage.sqlite.rows import DAMAGED, room_text, source_text
 from hermes_hookspecs.errors import SessionNotFound
 from hermes_hookspecs.operations import ACTIVITY_RESOLUTION_MS
 
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
     from hermes_core.storage.sqlite.transaction import Transaction
     from hermes_hookspecs.ids import LineageId, SessionKey
-    from hermes_hookspecs.operations import BindRoute, Branch, GetOrCreate
+    from hermes_hookspecs.operations import BindRoute, Branch, Claim, GetOrCreate
     from hermes_hookspecs.sessions import Route, SessionEntry
 
 __all__ = ["get_or_create", "lead"]
 
 TOUCH = "UPDATE lineages SET last_activity = max(last_activity, ?) WHERE id = ?"
 TOUCH_ROUTE = "UPDATE routes SET updated_at = ? WHERE key = ?"
+OF_SCOPE = "SELECT 1 FROM routes WHERE key = ? AND scope_id IS ?"
 REMOVE_ROUTE = "DELETE FROM routes WHERE key = ?"
 KNOWN = "SELECT lineage_id FROM sessions WHERE id = ?"
 ADOPT = """
@@ -100,7 +101,7 @@ def _entry(tx: Transaction, key: SessionKey, lineage_id: LineageId) -> SessionEn
 def _claim(tx: Transaction, operation: GetOrCreate) -> SessionEntry | None:
     for claim in operation.claims:
         old = route(tx, claim.key)
-        if old is None or old.lineage_id is None or not claim.fits(old.source):
+        if old is None or old.lineage_id is None or not _fits(tx, claim, old):
             continue
         from hermes_core.storage.sqlite.handlers.moves import note_claim
 
@@ -110,6 +111,13 @@ def _claim(tx: Transaction, operation: GetOrCreate) -> SessionEntry | None:
         tx.run(FOLLOW, (old.lineage_id, claim.key))
         return attrs.evolve(_hit(tx, operation, old.lineage_id), claimed=claim.key)
     return None
+
+
+def _fits(tx: Transaction, claim: Claim, old: Route) -> bool:
+    """Whether a route may be taken over; one whose source is damaged by its scope's own column, and for no person."""
+    if old.source.platform != DAMAGED:
+        return claim.fits(old.source)
+    return claim.user_id is None and tx.one(OF_SCOPE, (claim.key, claim.scope_id)) is not None
 
 
 def _create_and_bind(tx: Transaction, operation: GetOrCreate, found: Route | None) -> SessionEntry:

@@ -60,7 +60,7 @@ NO_LIMIT = (1 << 63) - 1
 WAITING = "SELECT min(watermark) FROM plugin_schema"
 PLUGINS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'plugin_schema'"
 OLD_CHANGES = "SELECT id, kind, lineage_no, at FROM changes WHERE id <= ? ORDER BY id LIMIT ?"
-OLD_MOVES = "SELECT id, at FROM route_moves ORDER BY id LIMIT ?"
+OLD_MOVES = "SELECT id, at FROM route_moves WHERE id > 0 ORDER BY id LIMIT ?"
 REMOVE_MOVES = "DELETE FROM route_moves WHERE id <= ?"
 REMOVE_CHANGES = "DELETE FROM changes WHERE id <= ?"
 # A deletion is the last change of a lineage: with it nothing is left that its name is needed for.
