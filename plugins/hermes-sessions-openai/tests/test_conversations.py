@@ -180,7 +180,7 @@ def test_a_turn_ends_when_its_time_is_used_up(run, endpoint):
     endpoint.then(hold(threading.Event(), "It "))
 
     with pytest.raises(Exception, match="the turn has no time left"):
-        run(events=events, turn_timeout_s=0.3)
+        run(events=events, turn_timeout_s=2.0)
 
     assert (events.answer, events.steps[-1].finish_reason) == ("It ", "cut")
     assert endpoint.hung_up.wait(10)

@@ -39,9 +39,7 @@ def agent(endpoint, waits):
     async def sleep(seconds):
         waits.append(seconds)
 
-    config = OpenAIConfig.of(
-        {"model": "m", "base_url": endpoint.base_url, "session_search": False, "send_files": False}
-    )
+    config = OpenAIConfig.of({"model": "m", "base_url": endpoint.base_url, "session_search": False})
     return OpenAIAgent(config, environ={}, sleep=sleep)
 
 
@@ -82,7 +80,7 @@ def test_an_overflow_that_stays_one_is_one_clear_error(app, agent, endpoint, wai
     asked = len(endpoint.requests)
     endpoint.then(_overflow(), _overflow(), answer("never"))
 
-    with pytest.raises(AgentFailed, match=r"openai failed: .*maximum context length is 3000 tokens"):
+    with pytest.raises(AgentFailed, match=r"^openai failed: .*maximum context length is 3000 tokens"):
         app.ask("the last question", ANN, agent=agent)
 
     assert (len(endpoint.requests) - asked, endpoint.left, waits) == (2, 1, [])
