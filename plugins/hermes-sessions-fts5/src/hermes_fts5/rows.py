@@ -123,11 +123,11 @@ class LiveRows:
             yield from (found[each] for each in part if each in found)
 
     def _parts(self, ids: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Yield ids in their order, as many at a time as may be read at once."""
+        """Yield the ids of those that may be shown, in their order, as many at a time as may be read at once."""
         for start in range(0, len(ids), IDS_AT_ONCE):
             part = ids[start : start + IDS_AT_ONCE]
-            sql = f"SELECT m.id, {self._sizes} FROM messages AS m WHERE m.id IN ({_marks(part)})"
-            known = {cast("int", row[0]): row[1] for row in self._reader.all(sql, part)}
+            sql = f"SELECT m.id, {self._sizes} FROM {FROM} WHERE m.id IN ({_marks(part)}) AND {self._condition}"
+            known = {cast("int", row[0]): row[1] for row in self._reader.all(sql, (*part, *self._bindings))}
             sizes = [(each, known[each]) for each in part if each in known]
             while sizes:
                 count = _fitting(sizes)
