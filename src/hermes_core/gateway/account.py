@@ -144,7 +144,14 @@ class Account:
             wake=profile.wake_servers,
         )
         inlet = AccountInlet(admission, self._board, profile.clock)
-        return Receiver(adapter, inlet, self._board, settings=profile.settings.gateway, clock=profile.clock)
+        return Receiver(
+            adapter,
+            inlet,
+            self._board,
+            settings=profile.settings.gateway,
+            clock=profile.clock,
+            leave_s=self._platform.abilities.leave_s,
+        )
 
 
 class _State:

@@ -27,15 +27,16 @@ __all__ = ["Receiver"]
 
 _log = getLogger(__name__)
 
-_CLEANUP_S = 10.0
-"""Seconds in which an adapter that is asked to end has to have its batch in hand stored."""
 _STEADY_S = 60.0
 """Seconds of a run from which on the next failure is a first one."""
 _SILENT = "nothing was heard for {:g} s; connecting anew"
 
 
 class Receiver:
-    """Runs an adapter again and again. For one event loop."""
+    """Runs an adapter again and again. For one event loop.
+
+    :param leave_s: seconds in which an adapter that is asked to end has to have its batch in hand stored.
+    """
 
     def __init__(
         self,
@@ -45,8 +46,10 @@ class Receiver:
         *,
         settings: GatewaySettings,
         clock: Clock,
+        leave_s: float,
     ) -> None:
         self._adapter = adapter
+        self._leave_s = leave_s
         self._inlet = inlet
         self._board = board
         self._settings = settings
@@ -110,7 +113,7 @@ class Receiver:
         if task.done():
             return
         task.cancel()
-        await asyncio.wait({task}, timeout=_CLEANUP_S)
+        await asyncio.wait({task}, timeout=self._leave_s)
         if not task.done():
             _log.warning("the adapter of %s does not end and is left behind", self._board.entrance)
             abandon(task)

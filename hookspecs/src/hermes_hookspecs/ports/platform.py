@@ -57,6 +57,8 @@ class PlatformAbilities:
         max_file_bytes: of one file that we send; 0 where none can be sent. For larger ones a line of text stands.
         parts_per_minute: most parts to one address in a minute, ``None`` where the platform sets no such limit.
         most_edits: how often one message can be edited, ``None`` for as often as one likes.
+        leave_s: seconds in which a run that is cancelled has stored what it has in hand and ended; behind that it is
+            left. A platform that hands things out once gives its requests the time to come back.
         admits: only who knows a secret of the operator comes through (a signed webhook, an API with a token): where the
             configuration sets no policy, whoever does is let in.
     """
@@ -72,6 +74,7 @@ class PlatformAbilities:
     max_length: int = 4000
     parts_per_minute: int | None = None
     most_edits: int | None = None
+    leave_s: float = 10.0
     admits: bool = False
     formats: tuple[str, ...] = ("text",)
 

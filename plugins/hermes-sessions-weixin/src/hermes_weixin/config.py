@@ -31,7 +31,8 @@ class WeixinConfig:
             messages, or of more than the quota has left, goes as a file.
         max_media_bytes: of what comes. max_file_bytes: of a file that goes out, 0 for none.
         quote_days: how long a message can be quoted.
-        leave_s: longest wait, when leaving, for the poll that is under way: what it brings would be lost.
+        leave_s: longest wait, when leaving, for the poll that is under way: what it brings would be lost. The server
+            answers one that has nothing to bring after about 35 seconds.
     """
 
     accounts: tuple[str, ...] = ()
@@ -49,7 +50,7 @@ class WeixinConfig:
     max_media_bytes: int = 100 * 1024 * 1024
     max_file_bytes: int = 30_000_000
     quote_days: float = 30.0
-    leave_s: float = 15.0
+    leave_s: float = 38.0
 
     @classmethod
     def of(cls, table: Mapping[str, object]) -> WeixinConfig:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["WeixinPlatform"]
 
+_STORING_S = 5.0
+"""Seconds for what the last poll brings, and for the messages that are typed at the moment."""
+
 
 class WeixinPlatform:
     """Makes the adapters.
@@ -33,6 +36,7 @@ class WeixinPlatform:
             media=True,
             max_length=config.chunk_characters,
             max_file_bytes=config.max_file_bytes,
+            leave_s=config.leave_s + _STORING_S,
             formats=("text", "file"),
         )
 
