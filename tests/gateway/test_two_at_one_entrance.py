@@ -151,3 +151,32 @@ def test_two_that_serve_one_entrance_run_each_command_once(profile, open_hall):
     assert [lease for lease in hall.app.store.leases() if lease.holder is not None] == []
     kinds = {row.kind for row in hall.app.store.messages(hall.lineage(), ALL, hidden=True)}
     assert kinds <= {""}
+
+
+@pytest.mark.parametrize("backend", ["sqlite"])
+def test_the_slower_of_two_does_not_take_back_what_a_retry_said(profile, open_hall, monkeypatch):
+    """It finds the key led elsewhere: by the command behind, which the other process has run already."""
+    hall = open_hall()
+    other = profile({"inbox.batch_window_s": 0.0})
+    hall.say("one", "two")
+    hall.work("echo")
+    hall.say("/retry", "/branch away")
+    written, apply = [], hall.app.store.apply
+
+    def noted(operation):
+        written.append(type(operation).__name__)
+        return apply(operation)
+
+    async def say(draft):
+        said = await hall.app.say(draft)
+        async with asyncio.timeout(60):
+            await other.work(hall.served(), agent="echo", until_idle=True)
+        monkeypatch.setattr(hall.app.store, "apply", noted)
+        return said
+
+    runner = ControlRunner(hall.app, hall.app.command_book, hall.app.desk.entry_behind, say)
+    told = asyncio.run(runner.run(hall.item(3)))
+
+    assert told.startswith("Trying again: “two”.")
+    assert "Withdraw" not in written
+    assert hall.said() == ["one", "two"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_hookspecs.commands import STEERED
+from hermes_hookspecs.inbox import APPLIED, PENDING
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -80,9 +81,15 @@ class ControlRunner:
         if not is_left and entry is not None and reply.entry is None and not reply.released:
             route = store.route(item.session_key)
             is_left = route is None or route.lineage_id != entry.lineage_id
-        if is_left:
-            store.apply(Withdraw(ids=(said,), now=self._app.clock.now()))
-        return is_left
+        if not is_left or self._is_done(item):  # in this order: what another process has run behind it is no reason
+            return False
+        store.apply(Withdraw(ids=(said,), now=self._app.clock.now()))
+        return True
+
+    def _is_done(self, item: InboxItem) -> bool:
+        """Return whether another process has run the command of a row, and goes on behind it."""
+        now = self._app.store.inbox_item(item.id)
+        return now is None or now.status not in (PENDING, APPLIED)
 
     def _lets_go(self, item: InboxItem) -> bool:
         command = self._command(item)
