@@ -69,7 +69,7 @@ def test_bare_continue_without_a_past_says_so(hermes):
     ran = hermes("-c", "-q", "and?")
 
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err == "hermes: there is no earlier session to go on with; `hermes` begins one\n"
+    assert ran.err.startswith("hermes: no terminal has an earlier session to go on with; `hermes` begins one, and")
     assert hermes.json("sessions", "list", "--all") == []
 
 

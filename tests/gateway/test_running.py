@@ -252,8 +252,7 @@ def test_an_adapter_that_never_says_that_it_hears_something_is_left_alone(gate):
     within(test())
 
 
-def test_an_adapter_that_swallows_its_cancellation_is_left_behind(gate, monkeypatch):
-    monkeypatch.setattr("hermes_core.gateway.receiving._CLEANUP_S", 0.1)
+def test_an_adapter_that_swallows_its_cancellation_is_left_behind(gate):
     let_go = asyncio.Event()
 
     class Stubborn(ToyPlatform):
@@ -269,7 +268,7 @@ def test_an_adapter_that_swallows_its_cancellation_is_left_behind(gate, monkeypa
                     continue
 
     async def test():
-        async with gate(plugins=(Others(Stubborn(name="stubborn")),)) as found:
+        async with gate(plugins=(Others(Stubborn(name="stubborn", leave_s=0.1)),)) as found:
             await found.until_state(CONNECTED, "stubborn")
             found.task.cancel()
             done, _ = await asyncio.wait({found.task}, timeout=10)

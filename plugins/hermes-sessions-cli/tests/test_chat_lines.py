@@ -44,7 +44,7 @@ def test_nothing_to_go_on_with_is_exit_1(hermes):
     ran = hermes("-c", "-q", "hello")
 
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err == "hermes: there is no earlier session to go on with; `hermes` begins one\n"
+    assert ran.err.startswith("hermes: no terminal has an earlier session to go on with; `hermes` begins one, and")
     assert listed(hermes) == []
 
 

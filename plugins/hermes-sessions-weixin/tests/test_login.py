@@ -140,7 +140,7 @@ def test_accounts_and_logout(called):
 def test_status_says_whether_the_login_holds(called):
     assert (called(commands.status).code, called(commands.status).out) == (
         1,
-        "default: logged out (run: hermes weixin login)\n",
+        "default: logged out (run: hermes weixin login default)\n",
     )
     called(commands.login, CONFIRMED)
 

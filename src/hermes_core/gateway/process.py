@@ -64,6 +64,7 @@ class GatewayProcess:
     ) -> None:
         self._app = app
         self._profile = profile
+        self._platforms = tuple(platforms)
         self._stop, self._stir = asyncio.Event(), asyncio.Event()
         self.board = Board(profile.clock, self._note)
         self._journal = Journal(profile.settings.folder, self.board)
@@ -150,10 +151,15 @@ class GatewayProcess:
             first = failed[0]
             more = f" (and {len(failed) - 1} more)" if failed[1:] else ""
             return ConfigError(f"{first.entrance} cannot be run: {first.detail}{more}", section="platforms")
+        broken = self._profile.hooks.host.report.of("failed")
+        if broken:  # where the platform's own settings are wrong, it is not among the platforms
+            why = f"no chat platform can be run; plugin {broken[0].name!r} failed: {broken[0].reason}"
+            return ConfigError(why, section="platforms")
+        how = "install one, as hermes-sessions-feishu, and give it an account in config.toml"
+        if self._platforms:
+            how = f"give {' or '.join(sorted(self._platforms))} an account in config.toml"
         return ConfigError(
-            "no chat platform is configured: install one, as hermes-sessions-feishu, and give it an account "
-            "in config.toml; docs/gateway.md shows how",
-            section="platforms",
+            f"no chat platform is configured: {how}; the README of its plugin shows how", section="platforms"
         )
 
     def _named(self) -> str:

@@ -159,6 +159,11 @@ def _with_place(name: str, error: ConfigError, settings: Settings) -> ConfigErro
     section = f"plugins.{name}"
     own = {dotted: origin for dotted, origin in settings.origins.items() if dotted.startswith(f"{section}.")}
     origin = own.get(f"{section}.{error.key}") or " and ".join(dict.fromkeys(own.values())) or "default"
-    placed = ConfigError(f"{origin}: [{section}] {error}", origin=origin, section=section, key=error.key)
+    placed = ConfigError(
+        f"{origin}: {'' if str(error).startswith('[') else f'[{section}] '}{error}",
+        origin=origin,
+        section=section,
+        key=error.key,
+    )
     placed.__cause__ = error
     return placed

@@ -151,7 +151,10 @@ class Conversation:
         where = SessionFilter(source=self.source.platform, empty=False)
         latest = self.app.store.summaries(self.app.principal(self.source), where=where, limit=1)
         if not latest:
-            raise HermesError("there is no earlier session to go on with; `hermes` begins one")
+            raise HermesError(
+                "no terminal has an earlier session to go on with; `hermes` begins one, and `hermes -r REF` goes on "
+                "with any that `hermes sessions list` shows"
+            )
         return self._show(latest[0].lineage_id)
 
     def _show(self, lineage_id: str) -> SessionEntry:

@@ -79,7 +79,7 @@ def _lines(call: CliCall, processes: Sequence[GatewayStatus], accounts: Sequence
     if not processes:
         lines += _folded("No gateway runs; `hermes gateway run` starts it.", width)
     if not accounts:
-        lines += _folded("No chat platform is configured; docs/gateway.md shows how.", width)
+        lines += _folded("No chat platform is configured; the README of its plugin shows how.", width)
         return lines
     cells = [["ACCOUNT", "STATE", "SINCE", "TAKEN", "REFUSED", "SENT", "FAILED"]]
     details = [""]

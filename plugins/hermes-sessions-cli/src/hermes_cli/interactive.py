@@ -166,4 +166,15 @@ def _farewell(conversation: Conversation, call: CliCall) -> None:
     if lineage is None or not lineage.message_count:
         return
     name = safe_line(f"{lineage.tip} ({lineage.title})" if lineage.title else lineage.tip)
-    print(f"Session {name}. Go on with: hermes -c   or: hermes -r {safe_line(lineage.tip)}", file=call.err, flush=True)
+    hermes = f"hermes{_same_store(call)}"
+    print(
+        f"Session {name}. Go on with: {hermes} -c   or: {hermes} -r {safe_line(lineage.tip)}", file=call.err, flush=True
+    )
+
+
+def _same_store(call: CliCall) -> str:
+    """Return the options, a space before each, that lead to the store of this call again."""
+    import shlex
+
+    named = [(option, call.values.get(option)) for option in ("home", "profile", "db")]
+    return "".join(f" --{option} {shlex.quote(str(value))}" for option, value in named if value is not None)

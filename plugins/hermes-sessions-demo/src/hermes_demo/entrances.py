@@ -26,7 +26,10 @@ def find_fakes(names: Sequence[str]) -> dict[str, ServesProcesses]:
     missing = [name for name in names if name not in found]
     if missing:
         packages = " ".join(f"hermes-sessions-{name}" for name in missing)
-        raise ConfigError(f"the demo needs platforms that are not installed; run: pip install {packages}")
+        raise ConfigError(
+            f"the demo needs platforms that are not installed; run: pip install {packages} "
+            f"(in a checkout: pip install {' '.join(f'./plugins/{one}' for one in packages.split())})"
+        )
     fakes: dict[str, ServesProcesses] = {}
     for name in names:
         try:

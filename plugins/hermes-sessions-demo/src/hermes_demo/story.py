@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from hermes_demo.telling import Teller
     from hermes_demo.verdict import Check
 
-__all__ = ["play"]
+__all__ = ["TITLE", "play"]
 
-_TITLE = "周六的面包"
+TITLE = "周六的面包"
+"""Of the session that begins in Feishu."""
 
 
 async def play(stage: Stage, teller: Teller) -> Sequence[Check]:
@@ -61,7 +62,7 @@ async def _talk(stage: Stage, teller: Teller) -> None:
     await stage.again(asked)
     teller.again(asked)
     await _answered(stage, teller, lines)
-    titled = await stage.command(MING, f"/title {_TITLE}", f"Title: {_TITLE}")
+    titled = await stage.command(MING, f"/title {TITLE}", f"Title: {TITLE}")
     teller.says(titled)
     await _answered(stage, teller, [titled])
 
@@ -108,8 +109,8 @@ async def _reset(stage: Stage, teller: Teller) -> None:
 
 async def _terminal(stage: Stage, teller: Teller) -> None:
     teller.act("A terminal goes on with what began in Feishu, and Feishu goes on behind it")
-    line, ran = await stage.type(MING_AT_HOME, _TITLE, "到家了，刚才说到哪里？")
-    teller.typed(f"hermes -r {_TITLE} -q {line.text}", ran.err + ran.out)
+    line, ran = await stage.type(MING_AT_HOME, TITLE, "到家了，刚才说到哪里？")
+    teller.typed(f"hermes -r {TITLE} -q {line.text}", ran.err + ran.out)
     back = await stage.say(MING, "刚才在电脑上说了什么？")
     teller.says(back)
     await _answered(stage, teller, [back])

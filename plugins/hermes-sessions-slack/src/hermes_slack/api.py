@@ -51,7 +51,7 @@ class SlackApi:
         except SlackApiError as error:
             raise _refused(method, error) from None  # its text holds the whole answer
         except aiohttp.ClientConnectorError as error:
-            raise RetryLater(f"{method} failed: no connection ({error.os_error})") from error
+            raise _unreachable(method, error) from error
         except TimeoutError as error:
             raise RetryLater(f"{method} failed: no answer within {timeout_s:g} s", maybe_sent=True) from error
         except (aiohttp.ClientError, SlackClientError, OSError, ValueError) as error:
@@ -66,9 +66,15 @@ class SlackApi:
                 answer = await self._client.api_call(method, data=given)
         except SlackApiError as error:
             raise _refused(method, error) from None
+        except aiohttp.ClientConnectorError as error:
+            raise _unreachable(method, error) from error
         except (TimeoutError, aiohttp.ClientError, SlackClientError, OSError, ValueError) as error:
             raise RetryLater(f"{method} failed: {type(error).__name__}") from error
         return _object(method, answer.data)
+
+
+def _unreachable(method: str, error: aiohttp.ClientConnectorError) -> RetryLater:
+    return RetryLater(f"{method} failed: {error.host} cannot be reached ({error.os_error})")
 
 
 def _object(method: str, data: object) -> Mapping[str, object]:

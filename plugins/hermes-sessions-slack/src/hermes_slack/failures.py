@@ -43,5 +43,6 @@ def refusal(method: str, status: int, code: str, *, after_s: float | None = None
     if code == "missing_scope" and needed:
         return Refused(method, code, f", it needs {needed}: add that scope to the app, and install it again")
     if code in _CREDENTIALS:
-        return AuthFailed(f"{method} was refused: {code}")
+        names = "SLACK_APP_TOKEN" if method == "apps.connections.open" else "SLACK_BOT_TOKEN"
+        return AuthFailed(f"{method} was refused: {code}; set {names} anew, then let the gateway read it (kill -HUP)")
     return Refused(method, code)

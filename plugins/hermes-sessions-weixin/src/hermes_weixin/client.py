@@ -156,7 +156,7 @@ class ILinkClient:
                 if answer.status != 200:
                     raise RetryLater(f"{name} failed: HTTP {answer.status}", maybe_sent=answer.status >= 500)
         except aiohttp.ClientConnectorError as error:
-            raise RetryLater(f"{name} failed: no connection ({error.os_error})") from error
+            raise RetryLater(f"{name} failed: {error.host} cannot be reached ({error.os_error})") from error
         except TimeoutError as error:
             raise RetryLater(f"{name} failed: no answer within {timeout_s:g} s", maybe_sent=True) from error
         except (aiohttp.ClientError, OSError) as error:

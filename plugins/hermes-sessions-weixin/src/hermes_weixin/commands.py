@@ -108,7 +108,7 @@ def status(config: WeixinConfig, call: CliCall) -> int:
     """Ask the server whether the login of an account is valid; nothing is received by that."""
     alias = _alias(call)
     kept = load(_folder(call, alias))
-    state, detail = asyncio.run(_state(config, kept))
+    state, detail = asyncio.run(_state(config, alias, kept))
     if call.values.get("json"):
         row = {"account": alias, "state": state, "detail": detail, "bot_id": kept.bot_id if kept else None}
         call.out.write(f"{json.dumps(row, ensure_ascii=False)}\n")
@@ -117,13 +117,13 @@ def status(config: WeixinConfig, call: CliCall) -> int:
     return 0 if state == "valid" else 1
 
 
-async def _state(config: WeixinConfig, kept: Credentials | None) -> tuple[str, str]:
+async def _state(config: WeixinConfig, alias: str, kept: Credentials | None) -> tuple[str, str]:
     import aiohttp
 
     from hermes_weixin.client import ILinkClient
 
     if kept is None:
-        return "logged out", "run: hermes weixin login"
+        return "logged out", f"run: hermes weixin login {alias}"
     async with aiohttp.ClientSession() as session:
         client = ILinkClient(session, config, base_url=kept.base_url, token=kept.token)
         try:
