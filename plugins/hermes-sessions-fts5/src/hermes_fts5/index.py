@@ -46,6 +46,10 @@ COUNT_TERMS = "SELECT count(*) FROM fts5_terms"
 COUNT_ROWS = "SELECT count(*) FROM messages WHERE hidden = 0"
 BOUNDED = "very many rows match: the newest of them and those that are full of it were compared"
 SCANNED = "the index {was_damaged}is being made anew; rows were read one by one"
+SHAPE = "SELECT schema_version FROM pragma_schema_version"
+MOST_TRIES = 20
+"""Of somebody who finds the index exchanged by others again and again."""
+PAUSE_S = 0.005
 PATIENCE_S = 10.0
 """Who drops an index takes milliseconds for it; after this he has died over it."""
 
@@ -90,20 +94,27 @@ class Fts5Index:
         if query.sort not in SORTS:
             raise ValueError(f"results are sorted by {', '.join(SORTS)}, not {query.sort!r}")
         began = time.monotonic()
-        tries = 0 if self._is_damaged else 2
-        while tries:
-            tries -= 1
+        is_fresh = False
+        for _ in range(0 if self._is_damaged else MOST_TRIES):
+            shape = self._shape()
             try:
                 with guarding():
                     return self._find(query, principal, parsed, began, self._prepare(query))
             except Damaged:
                 if self._is_being_dropped():
                     break
-                # It may have been exchanged for a new one while it was read.
-                self._is_made = self._is_probed = False
-                if not tries:
+                if is_fresh and self._shape() == shape:
                     self._mark_damaged()
+                    break
+                # It may have been exchanged for a new one while it was read, or since the last search.
+                self._is_made = self._is_probed = False
+                is_fresh = True
         return self._find(query, principal, parsed, began, None)
+
+    def _shape(self) -> int:
+        """Return a number that differs when anybody has made or dropped tables."""
+        with self._access.read() as reader:
+            return number(reader, SHAPE)
 
     def _is_being_dropped(self) -> bool:
         """Whether the index is being made anew by somebody else, as far as can be seen."""
@@ -187,12 +198,14 @@ class Fts5Index:
     def catch_up(self, *, budget_s: float) -> int:
         """Index what the change feed brought, then what is older; make a damaged index anew. Return what is left."""
         until = time.monotonic() + budget_s
+        shape = self._shape()
         try:
             with guarding():
                 if not self._is_damaged:
                     self._indexer.open()
                 if self._needs_rebuild():
                     self._start_anew()
+                    shape = self._shape()
                 left = self._indexer.catch_up(until - time.monotonic())
                 if not left:
                     self._cleaner.clean(until)
@@ -201,8 +214,8 @@ class Fts5Index:
         except Damaged:
             if self._is_damaged:
                 raise  # the new tables fail like the old ones: it is not the index that is damaged
-            if self._is_being_dropped():
-                return 0
+            if self._is_being_dropped() or self._shape() != shape:
+                return 0  # somebody else makes it anew, or has just done so
             self._mark_damaged()
             self._start_anew()
             return self._indexer.catch_up(until - time.monotonic())
@@ -211,6 +224,24 @@ class Fts5Index:
         """Make the index anew; return how many rows it holds."""
         if self._access.version(NAME) == 0 or not self._is_being_made():
             self._start_anew()
+        tried = 0
+        while True:
+            shape = -1
+            try:
+                with guarding():
+                    self._indexer.open()
+                    shape = self._shape()
+                    return self._made(progress)
+            except Damaged:
+                # Somebody else may begin anew at the same time: both go on with what the later one has made.
+                if self._is_being_dropped():
+                    time.sleep(PAUSE_S)
+                    continue
+                tried += 1
+                if tried == MOST_TRIES or self._shape() == shape:
+                    raise
+
+    def _made(self, progress: Callable[[int, int], None] | None) -> int:
         while left := self._indexer.catch_up(STEP_S):
             if progress is not None:
                 total = self._count(COUNT_ROWS)
