@@ -87,6 +87,20 @@ def test_as_many_are_joined_as_the_adapter_says_and_the_rest_keeps_its_order(ben
     assert bench.status(*rows) == [SENT, JOINED, SENT]
 
 
+def test_answers_of_two_conversations_go_out_apart(bench, sender):
+    lineages = [bench.app.get_or_create_session(bench.target(), force_new=True).lineage_id for _ in range(2)]
+    sender.then(LATER)
+    rows = [bench.put(text, lineage_id=lineages[at]) for text, at in (("one", 0), ("two", 0), ("three", 1))]
+    bench.drain(sender)
+
+    write(bench)
+    bench.drain(sender)
+    bench.app.delete_session(lineages[0])
+
+    assert sender.texts() == ["one + two", "three"]
+    assert [(row.id, row.text) for row in bench.store.deliveries()] == [(rows[2], "three")]
+
+
 def test_an_answer_that_went_out_in_part_takes_the_others_along_with_its_rest(bench, sender):
     row = bench.put("first rest")
     sender.split = lambda text, target: [PartDraft(text=part) for part in text.split()]

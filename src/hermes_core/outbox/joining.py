@@ -1,7 +1,8 @@
 """Answers that waited for the same place go out together, where the platform's adapter joins them.
 
 Messages are scarce there, and so an answer that was put off takes along what waits behind it by now: in one
-transaction, before anything of it is sent, so that whoever sends it after a crash sends the same.
+transaction, before anything of it is sent, so that whoever sends it after a crash sends the same. Answers of another
+conversation go out by themselves: what is joined is erased, and kept, with the one that took it along.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _unsent(delivery: Delivery) -> str:
 
 
 def _behind(delivery: Delivery) -> Callable[[StoreReader], Sequence[Delivery]]:
-    """Return what reads the deliveries right behind one that nobody has tried to send, oldest first."""
+    """Return what reads those of its conversation right behind a delivery, never tried to send, oldest first."""
 
     def read(reader: StoreReader) -> Sequence[Delivery]:
         address = address_of(delivery.target)
@@ -59,7 +60,7 @@ def _behind(delivery: Delivery) -> Callable[[StoreReader], Sequence[Delivery]]:
         found = []
         for each in sorted(waiting, key=lambda one: one.id):
             if each.id > delivery.id and address_of(each.target) == address:
-                if each.attempt or each.files:
+                if each.attempt or each.files or each.lineage_id != delivery.lineage_id:
                     break
                 found.append(each)
         return found

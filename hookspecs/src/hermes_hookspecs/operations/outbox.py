@@ -89,7 +89,8 @@ class JoinDeliveries(Operation["Delivery | None"]):
 
     What is unsent of the claimed one is replaced by ``parts``, with keys of their own; the others are *joined*, and
     settled. It can be where no unsent part may have gone out, nothing has files, and ``joined`` are the rows directly
-    behind the claimed one at its address, in order, each waiting and never claimed.
+    behind the claimed one at its address, in order, each of its lineage, waiting and never claimed: erasing another
+    lineage neither leaves its text here nor takes what is said here along.
 
     Attributes:
         joined, parts: at least one. text: what the claimed one says from now on, the others' texts in it.

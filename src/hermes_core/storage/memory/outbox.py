@@ -169,7 +169,10 @@ def join_deliveries(tables: Tables, operation: JoinDeliveries) -> Delivery | Non
         if each.id > row.id and each.status in OPEN_STATES and address_of(each.target) == address
     ]
     others = behind[: len(operation.joined)]
-    can_be = all(each.status == WAITING and each.attempt == 0 and not each.files for each in others)
+    can_be = all(
+        each.status == WAITING and each.attempt == 0 and not each.files and each.lineage_id == row.lineage_id
+        for each in others
+    )
     are_those = bool(others) and tuple(each.id for each in others) == operation.joined
     if not are_those or not can_be or not operation.parts or row.files or row.uncertain:
         return None

@@ -99,7 +99,8 @@ def join(book: Book, op: ops.JoinDeliveries) -> Delivery | None:
     row = _mine(book, op)
     there = [each for each in book.deliveries.values() if address_of(each.target) == address_of(row.target)]
     behind = [each for each in there if each.id > row.id and each.status in OPEN_STATES][: len(op.joined)]
-    fresh = all((each.status, each.attempt, each.files) == ("waiting", 0, ()) for each in behind)
+    taken = ("waiting", 0, (), row.lineage_id)
+    fresh = all((each.status, each.attempt, each.files, each.lineage_id) == taken for each in behind)
     if (
         not (behind and op.parts)
         or [each.id for each in behind] != list(op.joined)

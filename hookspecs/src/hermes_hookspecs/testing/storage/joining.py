@@ -44,13 +44,17 @@ class JoiningTests(StoreFixtures):
         assert scene.mark(joined, 1).status == SENT
         assert scene.try_claim(last) is not None
 
-    @pytest.mark.parametrize("case", ["a gap", "another place", "nobody", "claimed before", "uncertain", "no part"])
+    @pytest.mark.parametrize(
+        "case", ["a gap", "another place", "another lineage", "nobody", "claimed before", "uncertain", "no part"]
+    )
     def test_nothing_is_joined_where_that_cannot_be(self, store: Store, scene: Scene, case: str) -> None:
         first = scene.deliver()
         if case == "claimed before":
             second = scene.deliver(target=source_at("oc_9"))
             scene.fail(scene.claim(second))
             scene.retry(second)
+        elif case == "another lineage":
+            second = scene.deliver(lineage_id=scene.enter().lineage_id)
         else:
             second = scene.deliver(target=source_at("oc_9")) if case == "another place" else scene.deliver()
         third = scene.deliver()

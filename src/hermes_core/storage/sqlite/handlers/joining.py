@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from hermes_core.storage.sqlite.handlers.sending import ADD_PART, in_hand
 from hermes_core.storage.sqlite.queries.outbox import delivery
@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_core.storage.sqlite.transaction import Transaction
-    from hermes_hookspecs.ids import DeliveryId
     from hermes_hookspecs.operations import JoinDeliveries
     from hermes_hookspecs.outbox import Delivery
 
 __all__ = ["join_deliveries"]
 
 BEHIND = """
-    SELECT id, status = 'waiting' AND attempt = 0 AND files IS NULL FROM outbox
+    SELECT id, status = 'waiting' AND attempt = 0 AND files IS NULL, lineage_id FROM outbox
     WHERE settled_at IS NULL AND address = (SELECT address FROM outbox WHERE id = ?1) AND id > ?1 ORDER BY id LIMIT ?2
 """
 JOIN = "UPDATE outbox SET status = 'joined', settled_at = ?, error = ? WHERE id = ?"
@@ -32,8 +31,8 @@ def join_deliveries(operation: JoinDeliveries) -> Callable[[Transaction], Delive
 
     def work(tx: Transaction) -> Delivery | None:
         found = in_hand(tx, delivery_id, operation.attempt)
-        rows = cast("list[tuple[DeliveryId, int]]", tx.all(BEHIND, (delivery_id, len(joined))))  # columns of BEHIND
-        are_those = bool(joined) and rows == [(each, 1) for each in joined]
+        rows = tx.all(BEHIND, (delivery_id, len(joined)))
+        are_those = bool(joined) and rows == [(each, 1, found.lineage_id) for each in joined]
         if not are_those or not operation.parts or found.uncertain or found.files:
             return None
         why = f"it goes out with delivery {delivery_id}"
