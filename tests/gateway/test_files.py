@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from hashlib import sha256
 
 import pytest
 
 from hermes_hookspecs.files import FileResult, OutgoingFile
 from hermes_hookspecs.markers import hookimpl
-from hermes_hookspecs.messages import Attachment
+from hermes_hookspecs.messages import Attachment, ToolCall
 from hermes_hookspecs.outbox import SENT
-from hermes_hookspecs.ports.platform import Deferred, PlatformAbilities
+from hermes_hookspecs.ports.agent import AssistantStep, TextDelta, ToolResult
+from hermes_hookspecs.ports.platform import Deferred, PlatformAbilities, Sent
 from hermes_hookspecs.principal import operator
 from hermes_hookspecs.testing.agents import ScriptedAgent, bring, call, echo, fail, say
 from hermes_hookspecs.tools import tool
@@ -140,6 +142,34 @@ def test_a_file_of_a_turn_that_failed_is_not_sent_and_not_remembered(hall):
     assert seen(hall)[-1] == "again"
 
 
+def test_what_was_shown_of_an_answer_that_is_files_alone_ends_as_the_line_of_the_first(open_hall):
+    hall = open_hall({"gateway.stream_interval_s": 0.02})
+    hall.abilities = PlatformAbilities(max_file_bytes=1_000_000, edits=True)
+    edits = []
+
+    async def edit(part, message_id):
+        edits.append((part.text, part.is_draft))
+        return Sent(platform_message_id=message_id)
+
+    async def agent(turn):
+        yield TextDelta(text="Let me draw.")
+        async with asyncio.timeout(20):
+            while not hall.app.store.states("streaming", now=hall.clock.now()):  # noqa: ASYNC110 - in the store
+                await asyncio.sleep(0.005)
+        yield AssistantStep(content="Let me draw.", tool_calls=(ToolCall(id="c1", name="draw", effect="read"),))
+        yield ToolResult(call_id="c1", name="draw", content="drawn", files=(await turn.outgoing.add(CHART),))
+        yield AssistantStep(content="")
+
+    hall.sender.edit = edit
+    hall.say("draw it")
+
+    hall.work(agent)
+
+    assert seen(hall) == ["Let me draw.", "chart.png"]
+    assert edits == [("[chart.png, 3 bytes]", False)]
+    assert hall.app.store.states("streaming", now=hall.clock.now()) == ()
+
+
 def test_bytes_stay_until_they_are_sent(hall):
     hall.say("draw it")
     hall.sender.then(Deferred(reason="later", at=hall.clock.now() + 3_600_000))
@@ -206,8 +236,6 @@ def test_what_was_not_added_in_the_turn_fails_it(hall):
     stranger = Attachment(kind="image", name="chart.png", media_type="image/png", size=3, sha256="0" * 64)
 
     async def agent(turn):
-        from hermes_hookspecs.ports.agent import AssistantStep
-
         yield AssistantStep(content="there", files=(stranger,))
 
     hall.say("draw it")
@@ -219,8 +247,6 @@ def test_what_was_not_added_in_the_turn_fails_it(hall):
 
 def test_who_waits_for_the_answer_gets_the_files_with_it(hall):
     async def agent(turn):
-        from hermes_hookspecs.ports.agent import AssistantStep
-
         yield AssistantStep(content="there", files=(await turn.outgoing.add(CHART),))
 
     result = hall.app.ask("draw it", hall.source(), agent=agent)

@@ -22,6 +22,7 @@ from hermes_core.outbox.joining import join_waiting
 from hermes_core.outbox.limits import retry_delay_s, sound_hint_s
 from hermes_core.outbox.parts import is_taken_once, mark_repeat, parts_of
 from hermes_core.outbox.results import hint_of, one_line, sound_result
+from hermes_core.outbox.streams import Trace
 from hermes_core.settling import settled
 from hermes_hookspecs.errors import AuthFailed, Conflict, HermesError, Rejected, RetryLater, StoreStopped
 from hermes_hookspecs.operations import ClaimDelivery
@@ -222,16 +223,25 @@ class Courier:
         return False
 
     async def _result(self, hand: Hand, part: StoredPart, address: str) -> SendResult:
-        """Return how the part went out: in an attempt before this one, or now."""
-        abilities = self._served.abilities
-        outgoing = _outgoing(hand.delivery, part)
-        if part.file is not None:
-            outgoing = await self._enclosures.enclose(outgoing, part.file)
-        elif part.index == 0 and self._streams is not None:
+        """Return how the part went out: as its draft, in an attempt before this one, or now."""
+        outgoing, trace = _outgoing(hand.delivery, part), Trace()
+        if part.index == 0 and self._streams is not None:
             trace = await self._streams.replace(hand.delivery, outgoing)
-            if trace.result is not None:
+            if trace.result is not None and (part.file is None or isinstance(trace.result, Deferred)):
                 return trace.result
+        if part.file is not None:
+            # what was shown had no words of the answer: it ends as the line of the file, which is sent below it
+            outgoing = await self._enclosures.enclose(outgoing, part.file)
+        else:
             outgoing = attrs.evolve(outgoing, possible_repeat=outgoing.possible_repeat or trace.maybe_shown)
+        result = await self._sent_now(hand, part, outgoing, address)
+        if isinstance(result, Sent) and isinstance(trace.result, Sent):
+            return attrs.evolve(result, state=(*trace.result.state, *result.state))
+        return result
+
+    async def _sent_now(self, hand: Hand, part: StoredPart, outgoing: DeliveryPart, address: str) -> SendResult:
+        """Return how the part went out: found where it had gone out before, or sent."""
+        abilities = self._served.abilities
         if outgoing.possible_repeat:
             found, may_repeat = await self._look_up(hand.delivery, outgoing)
             if found is not None:
