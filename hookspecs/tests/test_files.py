@@ -27,6 +27,8 @@ from hermes_hookspecs.messages import Attachment
         ("half \ud800.txt", "half _.txt"),
         ("x" * 200 + ".pdf", "x" * (LONGEST_NAME - 4) + ".pdf"),
         ("x" * 200, "x" * LONGEST_NAME),
+        ("x" * 99 + " y", "x" * 99),
+        ("\N{CJK UNIFIED IDEOGRAPH-6F22}" * 90 + ".pdf", "\N{CJK UNIFIED IDEOGRAPH-6F22}" * 78 + ".pdf"),
     ],
 )
 def test_a_name_is_safe_anywhere(said, name):
@@ -38,6 +40,7 @@ def test_no_name_leads_elsewhere_or_is_hidden(said):
     name = file_name(said)
 
     assert 0 < len(name) <= LONGEST_NAME
+    assert len(name.encode()) <= 240
     assert not set(name) & set('/\\:*?"<>|\x00\n\r\x1b\u202e')
     assert not name.startswith(".")
     assert file_name(name) == name

@@ -29,11 +29,12 @@ __all__ = [
 ]
 
 LONGEST_NAME: Final = 100
-"""Most characters of a file's name."""
+"""Most characters of a file's name; in UTF-8 it has at most 240 bytes, as file systems take it with a number more."""
 
 _ANYTHING: Final = "application/octet-stream"
 _KINDS: Final = ("image", "audio", "video")
 _LONGEST_SHOWN: Final = 50
+_MOST_NAME_BYTES: Final = 240
 _LONGEST_SUFFIX: Final = 20
 _UNSAFE: Final = frozenset('/\\:*?"<>|')
 
@@ -46,12 +47,13 @@ def file_name(name: str) -> str:
     last = name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     shown = "".join("_" if char in _UNSAFE or _is_control(char) else char for char in last)
     kept = shown.strip().lstrip(".").strip()
-    if len(kept) <= LONGEST_NAME:
+    if len(kept) <= LONGEST_NAME and len(kept.encode()) <= _MOST_NAME_BYTES:
         return kept or "file"
     head, dot, suffix = kept.rpartition(".")
     if not dot or len(suffix) > _LONGEST_SUFFIX:
-        return kept[:LONGEST_NAME]
-    return f"{head[: LONGEST_NAME - len(suffix) - 1]}.{suffix}"
+        return _beginning(kept, LONGEST_NAME, _MOST_NAME_BYTES)
+    end = f".{suffix}"
+    return _beginning(head, LONGEST_NAME - len(end), _MOST_NAME_BYTES - len(end.encode())) + end
 
 
 def media_type_of(name: str) -> str:
@@ -117,6 +119,11 @@ class FileResult:
 
     files: tuple[OutgoingFile, ...]
     text: str = ""
+
+
+def _beginning(text: str, most: int, most_bytes: int) -> str:
+    """Return as much of a text as has so many characters and bytes."""
+    return text[:most].encode()[:most_bytes].decode(errors="ignore").rstrip()
 
 
 def _is_control(char: str) -> bool:
