@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import pytest
 
+from hermes_hookspecs.errors import AttachmentRefused
 from hermes_hookspecs.files import FileResult, OutgoingFile
 from hermes_hookspecs.markers import hookimpl
 from hermes_hookspecs.messages import Attachment, ToolCall
@@ -220,6 +221,23 @@ def test_an_answer_brings_so_many_files_and_no_more(open_hall):
     )
     assert results[2] == results[0]
     assert seen(hall) == ["one", "chart.png"]
+
+
+def test_files_of_one_name_and_size_count_each(open_hall):
+    hall = open_hall({"outbox.max_files": 2})
+    hall.abilities = PlatformAbilities(max_file_bytes=1_000_000)
+    said = []
+
+    async def agent(turn):
+        adding = [turn.outgoing.add(OutgoingFile(name="chart.png", data=data)) for data in (b"1", b"2", b"3", b"1")]
+        said.extend(await asyncio.gather(*adding, return_exceptions=True))
+        yield AssistantStep(content="there", files=tuple(one for one in said if isinstance(one, Attachment)))
+
+    hall.say("draw it")
+    hall.work(agent)
+
+    assert [type(one) for one in said].count(AttachmentRefused) == 1
+    assert seen(hall) == ["there", "chart.png", "chart.png"]
 
 
 def test_a_path_in_an_answer_sends_nothing(hall, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import attrs
@@ -43,7 +44,7 @@ class TurnOutgoing:
         self._added: dict[tuple[str | None, str], Attachment] = {}
         self._recalled: tuple[Attachment, ...] = ()
         self._brought: list[Attachment] = []
-        self._adding = 0
+        self._adding: list[tuple[str | None, str]] = []
 
     @property
     def offered(self) -> TurnOutgoing | None:
@@ -63,18 +64,18 @@ class TurnOutgoing:
                 f"{file.name} was not taken: it has {size_text(file.size)}, the most is {size_text(limits.file_bytes)} "
                 "([outbox] max_file_bytes)"
             )
-        there = {_name(one): one for one in (*self._recalled, *self._added.values())}
-        again = any((one.name, one.size) == (file.name, file.size) for one in there.values())
-        if len(there) + self._adding >= limits.files and not again:
+        number = await asyncio.to_thread(_number, file.data)
+        added = Attachment(kind=file.kind, name=file.name, media_type=file.media_type, size=file.size, sha256=number)
+        there = {*map(_name, self._recalled), *self._added, *self._adding}
+        if len(there) >= limits.files and _name(added) not in there:
             raise AttachmentRefused(
                 f"{file.name} was not taken: an answer brings at most {limits.files} files ([outbox] max_files)"
             )
-        self._adding += 1
+        self._adding.append(_name(added))
         try:
-            number = await asyncio.to_thread(self._kept, file.data)
+            await asyncio.to_thread(self._keep, file.data)
         finally:
-            self._adding -= 1
-        added = Attachment(kind=file.kind, name=file.name, media_type=file.media_type, size=file.size, sha256=number)
+            self._adding.remove(_name(added))
         return self._added.setdefault(_name(added), added)
 
     def bring(self, files: Iterable[Attachment]) -> None:
@@ -96,11 +97,15 @@ class TurnOutgoing:
         behind = (row for row in rows[first:] if row.role != USER and row.turn_id != self._turn.id)
         self._recalled = tuple(one for row in behind for one in row.attachments)
 
-    def _kept(self, data: bytes) -> str:
+    def _keep(self, data: bytes) -> None:
         store = self._store()
         if store is None:
             raise AttachmentRefused("no files can be kept here")
-        return store.put(data, lineage_id=self._turn.lineage_id)
+        store.put(data, lineage_id=self._turn.lineage_id)
+
+
+def _number(data: bytes) -> str:
+    return sha256(data).hexdigest()
 
 
 def _name(file: Attachment) -> tuple[str | None, str]:
