@@ -98,6 +98,20 @@ def test_a_folder_that_cannot_be_written_says_so(tmp_path):
         AttachmentFolder(str(tmp_path / "attachments")).put(PICTURE, lineage_id="L1")
 
 
+def test_bytes_that_cannot_be_read_now_are_not_gone(files):
+    files.put(PICTURE, lineage_id="L1")
+    path = os.path.join(files.folder, NAME[:2], NAME, "bytes")
+    os.rename(path, f"{path}-aside")
+    os.mkdir(path)
+
+    with pytest.raises(StorageError, match="could not be read"):
+        files.get(NAME)
+    assert TurnFiles(files, [NAME]).get(NAME) is None, "a turn goes on without it"
+    os.rmdir(path)
+    os.rename(f"{path}-aside", path)
+    assert files.get(NAME) == PICTURE
+
+
 def test_a_turn_reads_what_its_window_names_and_nothing_else(files):
     other = files.put(b"somebody else's", lineage_id="L2")
     files.put(PICTURE, lineage_id="L1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 
 import pytest
@@ -152,13 +153,17 @@ def test_a_line_in_place_of_a_file_that_may_have_gone_out_says_so(bench):
     assert sender.texts() == [f"{REPEAT_MARK} [report.pdf, 4 bytes: the platform did not take it]"]
 
 
-def test_bytes_that_cannot_be_read_now_are_read_later(bench, monkeypatch):
-    delivery_id = bench.put("", files=[bench.file()])
-    folder = type(bench.app.attachments)
-    with monkeypatch.context() as patch:
-        patch.setattr(folder, "get", lambda *_: (_ for _ in ()).throw(OSError("the volume is away")))
-        bench.drain(**LARGE)
-    assert (bench.status(delivery_id), bench.row(delivery_id).error) == ([WAITING], "the volume is away")
+def test_bytes_that_cannot_be_read_now_are_read_later(bench):
+    file = bench.file()
+    delivery_id = bench.put("", files=[file])
+    path = os.path.join(bench.app.attachments.folder, file.sha256[:2], file.sha256, "bytes")
+    os.rename(path, f"{path}-aside")
+    os.mkdir(path)  # as good as an open file too many, or a volume that is away
+    bench.drain(**LARGE)
+    assert bench.status(delivery_id) == [WAITING]
+    assert bench.row(delivery_id).error.endswith("could not be read: Is a directory")
+    os.rmdir(path)
+    os.rename(f"{path}-aside", path)
 
     bench.clock.advance(60_000)
     bench.drain(**LARGE)

@@ -84,6 +84,17 @@ def test_bytes_that_are_gone_are_said(app, result):
     assert one.line == "file: [old.pdf, 4 bytes: it is not kept any more]"
 
 
+def test_bytes_that_cannot_be_read_are_said(app, result):
+    number = result.files[0].sha256
+    path = os.path.join(app.attachments.folder, number[:2], number, "bytes")
+    os.unlink(path)
+    os.mkdir(path)
+
+    (one, _) = received(result, app)
+
+    assert one.line == "file: [chart.png, 3 bytes: it cannot be read now]"
+
+
 @pytest.mark.parametrize("name", ["../../evil.sh", "/etc/cron.d/evil", ".bashrc", "a\x1b[2Jb.txt"])
 def test_no_name_leads_out_of_the_folder(app, result, name):
     file = attrs.evolve(result.files[0], name=name)

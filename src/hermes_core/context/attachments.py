@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 from hashlib import sha256 as _sha256
+from logging import getLogger
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from hermes_hookspecs.ports.services import AttachmentReader
 
 __all__ = ["MOST_BYTES", "AttachmentFolder", "TurnFiles"]
+
+_log = getLogger(__name__)
 
 MOST_BYTES: Final = 32 * 1024 * 1024
 """Most bytes of one attachment."""
@@ -93,8 +96,11 @@ class AttachmentFolder:
         try:
             with open(os.path.join(self._place(sha256), _BYTES), "rb") as file:
                 data = file.read(_MOST_READ + 1)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise StorageError(f"attachment {sha256[:16]} could not be read: {why}") from error
         return data if _sha256(data).hexdigest() == sha256 else None
 
     def drop(self, lineage_id: LineageId) -> int:
@@ -170,9 +176,9 @@ class AttachmentFolder:
     def _is_whole(self, place: str, size: int) -> bool:
         try:
             stored = os.stat(os.path.join(place, _BYTES)).st_size
-        except OSError:
+            return stored == size and self.get(os.path.basename(place)) is not None
+        except (OSError, StorageError):
             return False
-        return stored == size and self.get(os.path.basename(place)) is not None
 
     def _write(self, place: str, data: bytes) -> None:
         part = os.path.join(place, f"{_PART}{os.getpid()}")
@@ -239,8 +245,14 @@ class TurnFiles:
         self._names = frozenset(names)
 
     def get(self, sha256: str) -> bytes | None:
-        """Return the bytes, ``None`` when they are gone or not of this conversation's context."""
-        return self._store.get(sha256) if self._store is not None and sha256 in self._names else None
+        """Return the bytes, ``None`` when they are gone, cannot be read or are not of this conversation's context."""
+        if self._store is None or sha256 not in self._names:
+            return None
+        try:
+            return self._store.get(sha256)
+        except StorageError as error:
+            _log.warning("an agent goes without a file: %s", error)
+            return None
 
 
 def _copy_place(place: str, target: str) -> int:

@@ -33,7 +33,10 @@ class AttachmentReader(Protocol):
     """Reads bytes by their content hash. Thread-safe; blocks: call it off the event loop."""
 
     def get(self, sha256: str) -> bytes | None:
-        """Return the bytes, ``None`` when they are gone, damaged, or none of the reader's business."""
+        """Return the bytes, ``None`` when they are gone, damaged, or none of the reader's business.
+
+        :raises StorageError: they are there, it may be, and cannot be read now; never raised to an agent.
+        """
         ...
 
 

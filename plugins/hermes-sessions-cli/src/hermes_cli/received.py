@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from hermes_hookspecs.errors import StorageError
 from hermes_hookspecs.files import file_line, file_name
 
 if TYPE_CHECKING:
@@ -47,7 +48,10 @@ def received(result: TurnResult, app: App) -> tuple[Received, ...]:
 
 
 def _put(file: Attachment, folder: str, app: App) -> Received:
-    data = None if file.sha256 is None else app.attachments.get(file.sha256)
+    try:
+        data = None if file.sha256 is None else app.attachments.get(file.sha256)
+    except StorageError:
+        return Received(file=file, path="", why="it cannot be read now")
     if data is None:
         return Received(file=file, path="", why="it is not kept any more")
     try:
