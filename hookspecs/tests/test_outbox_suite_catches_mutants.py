@@ -123,6 +123,14 @@ def _join_and_leave(tables, operation):
     return joined
 
 
+def _join_across(tables, operation):
+    claimed = tables.deliveries.get(operation.delivery_id)
+    for each in operation.joined:
+        row = tables.deliveries[each]
+        tables.deliveries[each] = attrs.evolve(row, lineage_id=claimed.lineage_id)
+    return outbox.join_deliveries(tables, operation)
+
+
 def _mark_next(tables, operation):
     row = tables.deliveries.get(operation.delivery_id)
     unsent = [part.index for part in row.parts if part.sent_at is None] if row is not None else []
@@ -251,6 +259,11 @@ FAULTS = {
         {ops.JoinDeliveries: _join_and_leave},
         joining.JoiningTests,
         "test_those_that_wait_behind_become_parts_of_the_one_in_hand",
+    ),
+    "conversations joined": (
+        {ops.JoinDeliveries: _join_across},
+        joining.JoiningTests,
+        "test_nothing_is_joined_where_that_cannot_be",
     ),
     "any part marked": ({ops.MarkSent: _mark_next}, sending.SendingTests, "test_parts_are_marked_in_order"),
     "thread taken from its lineage": (
