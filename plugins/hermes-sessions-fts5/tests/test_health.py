@@ -265,7 +265,7 @@ from hermes_fts5.source import Fts5Source
 from hermes_hookspecs.ports.store import StoreOptions
 
 index = Fts5Source(Fts5Config()).open(SqliteBackend().open(StoreOptions(path=sys.argv[1], durability="normal")))
-for _ in range(15):
+for _ in range(5):
     index.rebuild()
 """
 

@@ -222,13 +222,15 @@ class Fts5Index:
 
     def rebuild(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Make the index anew; return how many rows it holds."""
-        if self._access.version(NAME) == 0 or not self._is_being_made():
-            self._start_anew()
+        is_begun = self._access.version(NAME) > 0 and self._is_being_made()
         tried = 0
         while True:
             shape = -1
             try:
                 with guarding():
+                    if not is_begun:
+                        self._start_anew()
+                        is_begun = True
                     self._indexer.open()
                     shape = self._shape()
                     return self._made(progress)
