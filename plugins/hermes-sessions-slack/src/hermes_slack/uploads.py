@@ -16,7 +16,8 @@ import aiohttp
 
 from hermes_hookspecs.errors import Rejected, RetryLater
 from hermes_slack.files import is_slacks
-from hermes_slack.wire import flag, mapping, mappings, text
+from hermes_slack.lookup import days_back, posted
+from hermes_slack.wire import mapping, mappings, text
 
 if TYPE_CHECKING:
     from hermes_hookspecs.files import OutgoingFile
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Uploads"]
 
 _UPLOAD_S = 40.0
-_BACK_S = 2 * 86_400
-_PAGES = 5
-_PAGE = 200
 _MOST_KNOWN = 1000
 
 
@@ -82,24 +80,11 @@ class Uploads:
 
         :param now: UTC milliseconds. :raises PlatformError: Slack does not say.
         """
-        method = "conversations.replies" if thread else "conversations.history"
-        cursor = ""
-        for _ in range(_PAGES):
-            answer = await workspace.api.read(
-                method,
-                channel=channel,
-                ts=thread,
-                oldest=part.target.message_id or f"{now // 1000 - _BACK_S}.000000",
-                limit=_PAGE,
-                cursor=cursor or None,
-            )
-            for message in mappings(answer, "messages"):
-                if text(message, "user") == workspace.user_id and self._holds(message, part.key, file):
-                    return text(message, "ts") or None
-            cursor = text(mapping(answer, "response_metadata"), "next_cursor")
-            if not cursor or not flag(answer, "has_more"):
-                return None
-        raise RetryLater(f"more than {_PAGES * _PAGE} messages are newer than what is looked for")
+        since = part.target.message_id or days_back(now)
+        async for message in posted(workspace, channel, thread, since=since):
+            if text(message, "user") == workspace.user_id and self._holds(message, part.key, file):
+                return text(message, "ts") or None
+        return None
 
     def _holds(self, message: Mapping[str, object], key: str, file: OutgoingFile) -> bool:
         known = self._known.get(key)
